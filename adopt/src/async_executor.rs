@@ -12,12 +12,12 @@
 //!    the ring. A task that is spawned or woken anywhere else goes to the injector.
 //! 3. A waiting task is in the list of the runner that polled it first. If the task ends on another
 //!    runner, its cell stays in that list until the first runner is about to sleep, or has run 200
-//!    tasks. A first runner that sleeps already must be polled before it can do either.
+//!    tasks. If that runner is asleep already, the cell stays until the runner is polled again.
 //! 4. The drop of the executor closes the injector, and cancels all tasks that are in a list or
 //!    queued. Then the drop waits for the tasks that other threads are about to queue.
-//! 5. No wake drops a task, though that would cancel the task too. The task's future would be
-//!    dropped under whatever lock the thread that wakes holds. The future's drop may need the same
-//!    lock, as that of event-listener does.
+//! 5. A wake never drops a task, not even after the executor has closed, where a drop would be an
+//!    easy way to cancel it: the task's future would be dropped under whatever lock the thread that
+//!    wakes holds. The future's drop may need the same lock, as that of event-listener does.
 use queue_global::Injector;
 use queue_spmc::{Steal, ring};
 use std::{
@@ -106,8 +106,9 @@ impl Executor {
         poll_fn(|cx| runner.poll(cx, future.as_mut())).await
     }
 
-    /// Moves the tasks of a slot's ring to the injector. No thread uses the ring any more.
-    fn requeue(&self, slot: &Slot) {
+    /// Moves the tasks of a slot's ring to the injector, which takes them though it is closed. Call
+    /// this only when no thread uses the ring any more.
+    fn empty_ring(&self, slot: &Slot) {
         loop {
             match slot.stealer.steal() {
                 Steal::Success { first, .. } => self.state.injector.requeue(first),
@@ -122,7 +123,10 @@ impl Drop for Executor {
     fn drop(&mut self) {
         self.state.injector.close();
         // The ring of a forgotten `run` may hold tasks that are in the list of another slot.
-        self.state.slots.iter().for_each(|slot| self.requeue(slot));
+        self.state
+            .slots
+            .iter()
+            .for_each(|slot| self.empty_ring(slot));
         for slot in &self.state.slots {
             // A slot without parts belongs to a `run` that was leaked by `mem::forget`. Any other
             // `run` has ended, as it borrows the executor, which is being dropped here.

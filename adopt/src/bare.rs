@@ -114,7 +114,8 @@ impl<E: WakeRef> Core<E> {
     ) {
         assert!(tasks.iter().all(|task| core::ptr::eq(task.core, self)));
         let mut live = tasks.iter().fold(0_u32, |bits, task| bits | task.bit);
-        // A task whose bit is another's would be left when the other is done.
+        // If the array had a task twice, the end of one of the two futures would clear the bit of
+        // the other, too.
         assert!(live.count_ones() as usize == N, "a task is there twice");
         // Ordering: Acquire pairs with the Release store of `Running`, so that this run sees what
         // the previous run did.

@@ -10,9 +10,9 @@
 //! 2. A waiting task is in the thread's list. At its end the thread cancels all tasks of the list,
 //!    and then those that other threads were about to queue. The thread ends when the list is
 //!    empty.
-//! 3. No wake drops a task, though that would cancel the task too. The task's future would be
-//!    dropped under whatever lock the thread that wakes holds. The future's drop may need the same
-//!    lock, as that of event-listener does.
+//! 3. A wake never drops a task, not even after the thread has begun to end, where a drop would be
+//!    an easy way to cancel it: the task's future would be dropped under whatever lock the thread
+//!    that wakes holds. The future's drop may need the same lock, as that of event-listener does.
 use queue_global::Injector;
 use std::{
     fmt,

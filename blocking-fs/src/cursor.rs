@@ -5,19 +5,21 @@
 //!
 //! 1. A task starts a job only while there is none, and records the job's kind before it queues the
 //!    job. The job ends with [`Running::drop`], which removes the kind and wakes each task that
-//!    waits. So a job that no thread takes also ends.
+//!    waits. So a job ends even if no thread ever runs it.
 //! 2. While there is a job, tasks change only three parts of the state: the wakers and their keys;
 //!    `write_error`, which a write or a flush takes; and `queued`, to which [`Cursor::poll_write`]
 //!    appends while the kind is [`Kind::Write`]. The job changes the rest.
 //! 3. A job of the kind [`Kind::Write`] writes until it finds `queued` empty. In the same critical
 //!    section the job changes its kind. So no task appends a byte that the job does not see.
-//! 4. A job drops its reference to the file before its kind is removed, or before it leaves the
-//!    count of rule 6. So without any job the cursor has the only reference.
+//! 4. A job drops its reference to the file before its kind is removed. A job of rule 6 does so
+//!    before it leaves the count of that rule. So without any job the cursor has the only
+//!    reference.
 //! 5. Bytes stay in `ahead` until a task takes them, or until a job has moved the file's position
 //!    back by their number. So a read whose future was dropped loses nothing.
 //! 6. A job of [`Cursor::run_beside`] needs neither the file's position nor the rest of the state.
-//!    It has no kind, runs beside any job, and is counted in `beside`. A task starts it once every
-//!    write has ended; it does not wait for a read, which may last for ever (a pipe, a terminal).
+//!    It has no kind, runs beside any job, and is counted in `beside`. A task starts such a job
+//!    once every write has ended. The job does not wait for a read, which may last for ever (a
+//!    pipe, a terminal).
 use crate::{budget::poll_proceed, dropped, on_blocking_thread, pool};
 use blocking_threads::CurrentPool;
 use std::{
@@ -42,7 +44,7 @@ struct Shared(Mutex<State>);
 #[derive(Default)]
 struct State {
     job: Option<Kind>,
-    /// How many jobs run beside (rule 6).
+    /// How many jobs of `run_beside` there are (rule 6).
     beside: usize,
     /// The task that reads or seeks. It waits for the end of the job.
     reader: Option<Waker>,
@@ -94,13 +96,13 @@ struct Running {
     began: bool,
 }
 
-/// A job that runs beside (rule 6), from before it is queued until its end.
+/// A job of `run_beside` (rule 6), from before it is queued until its end.
 struct Beside {
     file: Option<Arc<fs::File>>,
     shared: Arc<Shared>,
 }
 
-/// A task among the others that wait. Its drop removes the waker.
+/// A waiting task whose waker is in `others`. The drop of this value removes the waker.
 struct Waiting<'a> {
     shared: &'a Shared,
     key: u64,
@@ -338,7 +340,7 @@ impl Cursor {
         self.run(set).await
     }
 
-    /// Waits until there is no job, also none beside.
+    /// Waits until there is no job, not even one of `run_beside`.
     pub(super) async fn idle(&self) {
         self.when(State::is_unused, |_| ()).await;
     }
@@ -445,7 +447,8 @@ impl Shared {
     }
 }
 
-/// Wakes tasks without the lock. A waker that panics keeps no other task waiting, and ends no job.
+/// Wakes tasks without the lock. If a waker panics, the other tasks are woken all the same, and the
+/// caller goes on.
 fn wake_all(mut state: MutexGuard<'_, State>) {
     let ends = [state.reader.take(), state.writer.take()];
     let others = mem::take(&mut state.others).into_values();

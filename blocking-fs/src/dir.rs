@@ -105,8 +105,8 @@ impl ReadDir {
     /// Returns the next entry, or `None` at the end. A dropped future loses no entry.
     ///
     /// # Errors
-    /// If the directory cannot be read further; in a thread that has entered no pool, after which a
-    /// later call goes on; or if the pool is closed, which ends the listing.
+    /// If the directory cannot be read further. If this thread has entered no pool: a later call
+    /// then goes on with the listing. If the pool is closed: this ends the listing.
     pub async fn next_entry(&mut self) -> io::Result<Option<DirEntry>> {
         poll_fn(|cx| self.poll_next_entry(cx)).await
     }
@@ -280,8 +280,8 @@ impl DirBuilder {
         Self::default()
     }
 
-    /// Sets whether missing parents are made too. If they are, it is no error that the directory
-    /// exists.
+    /// Sets whether missing parents are made too. With `true`, a directory that exists already is
+    /// no error.
     pub fn recursive(&mut self, on: bool) -> &mut Self {
         self.recursive = on;
         self

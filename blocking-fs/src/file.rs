@@ -69,10 +69,10 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// If the future of a seek is dropped, and the next operation is a seek with the same argument, the
 /// seek takes place once. Any other operation acts as if the first seek had ended before it.
 ///
-/// A read of a pipe or a terminal may wait for ever, also after its future was dropped. The next
-/// operation that needs the file's position waits for it: a read, a write, a seek,
-/// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone), [`into_std`](Self::into_std). The
-/// other operations do not: they wait for earlier writes alone.
+/// A read of a pipe or a terminal may wait for ever, even after its future was dropped. The next
+/// operation that needs the file's position waits for that read. Such operations are a read, a
+/// write, a seek, [`set_len`](Self::set_len), [`try_clone`](Self::try_clone),
+/// [`into_std`](Self::into_std). The other operations do not: they wait for earlier writes alone.
 pub struct File {
     cursor: Cursor,
     limit: usize,

@@ -178,7 +178,7 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     on_blocking_thread(|| fs::create_dir_all(path)).await
 }
 
-/// Returns the metadata of a file or directory. It follows links.
+/// Returns the metadata of a file or directory. Follows links.
 ///
 /// ```
 /// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
@@ -298,7 +298,7 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     on_blocking_thread(|| fs::remove_file(path)).await
 }
 
-/// Returns the metadata of a file, a directory or a link. It follows no link.
+/// Returns the metadata of a file, a directory or a link. Follows no link.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -377,7 +377,7 @@ pub async fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io
     on_blocking_thread(|| fs::hard_link(original, link)).await
 }
 
-/// Renames a file or directory. It replaces a file of the new name.
+/// Renames a file or directory. A file that has the new name is replaced.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -456,7 +456,7 @@ pub async fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::
     on_blocking_thread(|| std::os::unix::fs::symlink(original, link)).await
 }
 
-/// Returns whether a path leads to something. It follows links.
+/// Returns whether a path leads to something. Follows links.
 ///
 /// ```
 /// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =

@@ -1,4 +1,4 @@
-//! The current pool of a thread, which code finds that was not given a pool.
+//! The current pool of a thread, for code that was given no pool.
 //!
 //! The pools that a thread has entered and not left are a linked list of *frames*, the innermost
 //! first.
@@ -7,7 +7,7 @@
 //!    frame's function finds.
 //! 2. A frame stays where it is while it is in the list: on the stack of the call that entered it,
 //!    or in the box of a guard. A guard may be dropped in any order, so a frame leaves the list
-//!    from any place. It may be leaked: then its frame stays for good.
+//!    from any place. A guard may also be leaked: then its frame stays for good.
 //! 3. The list has no destructor, so destructors of other thread-locals may use it. If
 //!    `process::exit` runs them in the middle of a call, the frame of that call stays for good.
 use crate::{
@@ -149,7 +149,8 @@ impl CurrentPool {
         f()
     }
 
-    /// As [`within_found`](Self::within_found), until the guard is dropped. Costs an allocation.
+    /// Makes the pool that `find` returns the thread's current one, until the guard is dropped. See
+    /// [`within_found`](Self::within_found). Costs an allocation.
     pub fn enter_found(find: FindPool) -> EnteredPool {
         EnteredPool::new(Source::Find(find))
     }
@@ -159,8 +160,8 @@ impl CurrentPool {
     /// nobody if that was dropped. Costs two allocations, beside those of the pool.
     ///
     /// # Panics
-    /// If [`run_blocking`](RunBlocking::run_blocking) panics; that of a [`Pool`] does not, except
-    /// where the drop of a closure that it refuses panics.
+    /// If [`run_blocking`](RunBlocking::run_blocking) panics. That of a [`Pool`] panics only if the
+    /// pool refuses a closure whose drop panics.
     ///
     /// ```
     /// use blocking_threads::{CurrentPool, RunBlocking};

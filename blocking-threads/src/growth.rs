@@ -12,7 +12,7 @@
 //!
 //! | state | condition | the watcher |
 //! |---|---|---|
-//! | *covered* | at most one wanted job more than ready threads | becomes a ready thread |
+//! | *covered* | there is at most one more wanted job than ready threads | becomes a ready thread |
 //! | *moving* | at the present rate (rule 3) the queue is empty after at most [`PATIENCE`] intervals | starts no thread |
 //! | *stuck, starved* | stuck, and a ready thread has yet to take its job | starts no thread, at most [`PATIENCE`] checks in a row |
 //! | *stuck* | the queue lasts for more than [`PATIENCE`] intervals | starts threads |
@@ -33,8 +33,8 @@
 //!    a check that finds such a thread starts no other. After [`PATIENCE`] such checks in a row,
 //!    the next one starts threads nevertheless, as the ready thread may wait in a hook for a queued
 //!    job.
-//! 6. The watcher of a covered pool becomes a ready thread. If there is one wanted job more than
-//!    other ready threads, the former watcher takes a job.
+//! 6. The watcher of a covered pool becomes a ready thread. If there is one more wanted job than
+//!    there are other ready threads, the former watcher takes a job.
 //!
 //! # Why no job waits forever for a thread that blocks
 //!

@@ -34,8 +34,8 @@ use sync_shim::{
 /// [`CurrentPool::run`](crate::CurrentPool::run) makes it.
 ///
 /// The future is ready with the closure's value, or with [`Dropped`] if the closure was dropped
-/// unrun, because its pool is closed or can start no thread. A poll that finds a panic of the
-/// closure resumes it.
+/// unrun, because its pool is closed or can start no thread. If the closure panicked, the poll
+/// resumes that panic.
 ///
 /// If the future is dropped, the closure still runs, and its value is dropped in its thread.
 ///
@@ -133,7 +133,7 @@ impl<T> Future for Running<T> {
     }
 }
 
-/// Drops the waker of the last poll: the closure may run for long, and this wakes nobody then.
+/// Drops the waker of the last poll: the closure may run for long, and its end has nobody to wake.
 impl<T> Drop for Running<T> {
     fn drop(&mut self) {
         let mut state = self.0.0.lock();
@@ -224,14 +224,14 @@ mod models {
         poll_races(false);
     }
 
-    /// Drops a future that waits while the job ends. Fails if a value or a waker stays, or is
+    /// Drops a waiting future while the job ends. Fails if a value or a waker stays, or is
     /// dropped twice.
     #[test]
     fn drop_of_the_future_races_with_the_end_of_the_closure() {
         model(|| {
             let value = Arc::new(());
-            let kept = value.clone();
-            let (job, mut running) = new(move || kept);
+            let output = value.clone();
+            let (job, mut running) = new(move || output);
             let woken = std::sync::Arc::new(Woken(AtomicBool::new(false)));
             let waker = Waker::from(woken.clone());
             let polled = pin!(&mut running).poll(&mut Context::from_waker(&waker));
@@ -372,15 +372,15 @@ mod tests {
     #[test]
     fn dropped_future_keeps_no_waker() {
         let (job, mut running) = new(|| 7);
-        let count = Arc::new(Nothing);
-        let waker = Waker::from(count.clone());
+        let wake = Arc::new(Nothing);
+        let waker = Waker::from(wake.clone());
         assert!(
             pin!(&mut running)
                 .poll(&mut Context::from_waker(&waker))
                 .is_pending()
         );
         drop((running, waker));
-        assert_eq!(Arc::strong_count(&count), 1);
+        assert_eq!(Arc::strong_count(&wake), 1);
         job();
     }
 

@@ -145,8 +145,8 @@ impl Child {
     /// that is current where it is polled. If none is current there, a thread waits.
     ///
     /// # Errors
-    /// - If the child's driver has shut down, and so has the current one, or the system refuses it
-    ///   the descriptors that sockets need.
+    /// - If the child's driver has shut down, and the current one has shut down as well or cannot
+    ///   get the descriptors that sockets need.
     /// - `ECHILD` if other code has reaped the child.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.stdin = None;

@@ -37,7 +37,7 @@ impl Exit {
     pub(super) fn of(id: u32) -> io::Result<Self> {
         match pidfd_open(id) {
             Ok(fd) => AsyncFd::new(fd).map(|fd| Self::Pidfd { id, fd }),
-            // The system has no such call, or this process has no descriptor left.
+            // The system has no `pidfd_open`, or this process has no descriptor left.
             Err(_) => Ok(Self::by_thread(id)),
         }
     }
@@ -98,8 +98,8 @@ impl Exit {
         Ok(())
     }
 
-    /// Takes the descriptor of the process, if there is one: the thread that waits for orphans
-    /// needs it, or nothing does any more.
+    /// Takes the descriptor of the process, if there is one: from now on, only the thread that
+    /// waits for orphans may need it.
     pub(super) fn take_pidfd(&mut self) -> Option<OwnedFd> {
         match std::mem::replace(self, Self::by_thread(0)) {
             Self::Pidfd { fd, .. } => Some(fd.into_inner()),
@@ -137,8 +137,8 @@ impl Ended {
     }
 }
 
-/// Starts a thread that waits for the child's end. The thread is not one of a runtime's pool,
-/// because the shutdown would wait for such a thread.
+/// Starts a thread that waits for the child's end. The thread belongs to no runtime's pool, because
+/// a runtime's shutdown waits for the threads of its pool.
 fn wait_in_thread(id: u32) -> io::Result<Arc<Ended>> {
     let ended = Arc::new(Ended::default());
     let report = ended.clone();

@@ -6,11 +6,12 @@
 //! have a descriptor. The thread exists only while there are orphans:
 //!
 //! 1. [`adopt`] adds the orphan to `arrived` under the lock. If there is no thread, `adopt` starts
-//!    it. Otherwise `adopt` wakes the thread, unless an earlier orphan in `arrived` has done so.
+//!    it. Otherwise `adopt` wakes the thread, unless `arrived` has an earlier orphan, for which the
+//!    thread was woken.
 //! 2. The thread takes `arrived` under the lock. The thread ends only if no orphan arrived and it
 //!    has no orphan left. It records its end in the same critical section.
 //!
-//! So the thread takes each orphan that arrives, or else the next thread does.
+//! So this thread or the next one takes each orphan that arrives.
 use super::exit::poll_readable;
 use std::{
     io::{self, Read, Write},

@@ -20,7 +20,7 @@ macro_rules! end {
             /// Takes over a pipe of std, which becomes non-blocking.
             ///
             /// # Errors
-            /// If it is not a pipe, or the driver has shut down.
+            /// If `pipe` is no pipe, or the driver has shut down.
             ///
             /// # Panics
             /// Without a current driver.

@@ -26,7 +26,7 @@ fn exit_by_thread_leaves_the_status() {
     });
 }
 
-/// Fails if the descriptor of the process is not what this system's waits use.
+/// Fails if a wait on this system does not use the descriptor of the process.
 #[test]
 fn exit_of_a_child_is_waited_for_by_the_driver() {
     Driver::new(1).park(0).block_on(async {

@@ -35,14 +35,14 @@ impl Budget {
     /// No limit: every operation is granted.
     pub const UNLIMITED: Self = Self(u64::MAX);
 
-    /// Creates a budget of `operations`. With 0 none is granted: the first one makes the task
-    /// yield.
+    /// Creates a budget of `operations`. With 0, no operation is granted: the first one makes the
+    /// task yield.
     #[inline]
     pub const fn new(operations: u32) -> Self {
         Self(operations as u64)
     }
 
-    /// Returns what is left: `None` without a limit.
+    /// Returns the number of operations that are left, or `None` without a limit.
     #[inline]
     pub const fn remaining(self) -> Option<u32> {
         if self.is_unlimited() {

@@ -163,8 +163,8 @@ impl Preempt {
 
     /// Clears an earlier nudge, and looks for work with `look`.
     ///
-    /// If `look` finds something the slice ignores nudges, as the worker will look again soon. If
-    /// `look` finds nothing the slice accepts nudges again. Costs at most three loads, an exchange
+    /// If `look` finds something, the slice ignores nudges, as the worker will look again soon. If
+    /// `look` finds nothing, the slice accepts nudges again. Costs at most three loads, an exchange
     /// if the state changes, and an exchange and a fence if there was a nudge.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! The scopes of a thread: which budget, hook and time slice the poll in progress has.
+//! The scopes of a thread: they say which budget, hook and time slice the poll in progress has.
 //!
 //! # States
 //!
@@ -82,7 +82,7 @@ struct Frame<'a> {
 /// of a set of futures may go on for as many refusals as the set has futures.
 const REFUSALS_BEFORE_GRANT: u32 = 1 << 14;
 
-/// From then on the scope grants each of so many operations that it would refuse.
+/// From then on, the scope grants one of this many operations that it would otherwise refuse.
 const GRANT_EVERY: u32 = 64;
 
 impl Current {
@@ -598,7 +598,8 @@ impl fmt::Debug for Turns<'_> {
     }
 }
 
-/// Returns what is left of the current budget: `None` without a limit, or outside of a scope.
+/// Returns how many operations are left of the current budget: `None` without a limit, or outside
+/// of a scope.
 #[inline]
 pub fn remaining() -> Option<u32> {
     CURRENT.with(|current| current.budget.get()).remaining()
@@ -687,7 +688,8 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
 }
 
 /// Undoes a charge that the budget refused, or that the time slice may refuse, and then checks
-/// both. It looks up the thread's state itself, so that its caller need not keep the address.
+/// both. This function looks up the thread's state itself, so that its caller need not keep the
+/// address.
 #[cold]
 #[inline(never)]
 fn proceed_slowly(cx: &mut Context<'_>) -> Poll<Progress> {

@@ -80,7 +80,7 @@ fn panic_ends_a_scope_and_late_refunds_are_ignored() {
 }
 
 #[test]
-fn refund_in_a_nested_scope_goes_to_its_own_scope() {
+fn refund_in_a_nested_scope_goes_to_the_scope_that_granted() {
     Scope::new(Budget::new(3)).run(|| {
         let Poll::Ready(outer) = poll_proceed(&mut cx()) else {
             panic!()
@@ -333,7 +333,7 @@ impl CountingHook {
 }
 
 #[test]
-fn exhausted_budget_wakes_or_calls_its_own_scopes_hook() {
+fn exhausted_budget_wakes_or_calls_the_hook_of_its_scope() {
     let hook = Arc::new(CountingHook::default());
     let waker = Waker::from(hook.clone());
     let ask = || assert!(poll_proceed(&mut Context::from_waker(&waker)).is_pending());
@@ -372,7 +372,7 @@ fn panicking_hook_leaves_both_scopes_intact() {
 }
 
 #[test]
-fn each_turn_has_its_own_budget_and_between_turns_none() {
+fn each_turn_has_a_budget_and_code_between_turns_has_none() {
     let hook = CountingHook::default();
     Scope::new(Budget::UNLIMITED).hook(&hook).turns(|turns| {
         for budget in [3, 0, 5] {
@@ -462,9 +462,9 @@ fn turns_in_a_slice_end_with_it_one_after_the_other() {
     assert_eq!(hook.yields.load(Relaxed), 2);
 }
 
-/// A poll that does not return when it is refused, as that of a `block_on` inside it: the
-/// operations go on, slowly, when the budget is used up, and when the slice is over. Fails if a
-/// scope never grants an operation again, grants it too early, or refunds it.
+/// A poll that does not return when its operations are refused, such as one that calls a
+/// `block_on`: the operations go on, slowly, when the budget is used up, and when the slice is
+/// over. Fails if a scope never grants an operation again, grants it too early, or refunds it.
 #[test]
 fn poll_that_goes_on_after_refusals_is_granted_operations() {
     let slice = Preempt::new();
@@ -866,7 +866,7 @@ impl Reference {
 
 proptest! {
     #[test]
-    fn random_operations_keep_within_budget_and_refund_at_most_it(
+    fn random_operations_stay_within_the_budget(
         ops in prop::collection::vec(op(), 0..30),
         n in prop::option::weighted(0.9, 0..20u32),
     ) {

@@ -53,7 +53,8 @@ pub struct Builder {
     polling: Polling,
     /// The most events of sockets that a worker takes at once, if the program has set that number.
     max_io_events: Option<usize>,
-    /// The same for a worker that has tasks to run.
+    /// The most events that a worker with tasks to run takes at once, if the program has set that
+    /// number.
     max_busy_io_events: Option<usize>,
     pub(crate) enable_io: bool,
     pub(crate) groups: GroupSettings,
@@ -343,8 +344,8 @@ impl Builder {
     /// Sets after how many ticks, at the latest, a busy worker looks for sockets that are ready and
     /// timers that are due.
     ///
-    /// A worker looks for sockets and timers and at the injector together, once in an interval of
-    /// ticks. So the smaller one of this setting and of [`global_interval`](Self::global_interval)
+    /// Once in an interval of ticks, a worker looks both at the injector, and for sockets and
+    /// timers. So the smaller one of this setting and of [`global_interval`](Self::global_interval)
     /// is the interval of both looks. This setting has no default: without it only
     /// `global_interval` counts.
     ///
@@ -389,7 +390,8 @@ impl Builder {
         self
     }
 
-    /// Sets what a thread may spend before it parks. [`Wait::Adaptive`] by default.
+    /// Sets how much processor time a thread may spend on looks for work before it parks.
+    /// [`Wait::Adaptive`] by default.
     ///
     /// A worker without tasks, and a thread for blocking closures, may look for work for a moment
     /// before it parks. A look that finds work saves a park and its wake-up, and their latency. A
@@ -548,7 +550,7 @@ impl Builder {
     /// Sets whether workers measure how long they are awake, for
     /// [`Snapshot::busy_time`](crate::Snapshot::busy_time). Off by default.
     ///
-    /// This costs two clock readings per sleep, and two every
+    /// This costs two clock readings per park, and two every
     /// [`global_interval`](Self::global_interval) ticks.
     ///
     /// ```

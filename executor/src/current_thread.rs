@@ -81,7 +81,7 @@ struct FutureWaker {
 }
 
 impl FutureWaker {
-    /// Returns whether there is a wake to take. It saves a park, and orders nothing.
+    /// Returns whether there is a wake to take. This check only saves a park, and orders nothing.
     fn is_woken(&self) -> bool {
         // Ordering: Relaxed, as `take` acquires the wake.
         self.woken.load(Relaxed)
@@ -246,8 +246,8 @@ impl<'a> Driving<'a> {
             woken: AtomicBool::new(true),
             unpark: worker.unpark_waker(),
         });
-        let woken = Waker::from(signal.clone());
-        let mut cx = Context::from_waker(&woken);
+        let waker = Waker::from(signal.clone());
+        let mut cx = Context::from_waker(&waker);
         loop {
             // A wake after the `take` sets the flag again, and the unpark of that wake ends the
             // park below.
@@ -297,8 +297,8 @@ mod models {
     // SAFETY: the model fails if two threads access the value at a time.
     unsafe impl Sync for Done {}
 
-    /// A thread writes a value, and wakes the driver's own future: a driver that takes the wake
-    /// sees the write.
+    /// A thread writes a value, and wakes the own future of a thread that drives: if that thread
+    /// takes the wake, it sees the write.
     ///
     /// Fails if the store in `wake`, or the exchange in `take`, is Relaxed.
     #[test]
@@ -327,7 +327,7 @@ mod models {
 
     /// A whole runtime: a task is spawned, and then a thread wakes the future of `block_on`.
     ///
-    /// Fails if the driver parks after a wake that it has not taken.
+    /// Fails if the driving thread parks after a wake that it has not taken.
     #[test]
     fn wake_racing_the_drivers_park_ends_block_on() {
         sync_shim::Model::new().bound(3).branches(20_000).check(|| {

@@ -18,7 +18,7 @@
 use std::process::abort;
 use sync_shim::panics;
 
-/// A process. Two processes of which one has forked the other differ.
+/// Identifies a process: the values of a process and of its child differ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
@@ -30,7 +30,7 @@ mod imp {
         atomic::{AtomicU32, Ordering::Relaxed},
     };
 
-    /// The number of forks on the way from the first process that has asked to this one.
+    /// How many forks lie between the first process that called [`Process::this`] and this process.
     static FORKS: AtomicU32 = AtomicU32::new(0);
 
     extern "C" fn count() {
@@ -74,7 +74,7 @@ impl Process {
 }
 
 impl Process {
-    /// Returns whether `fork` has made this process after the other one was noted.
+    /// Returns whether this process is a child that `fork` has made since `self` was noted.
     #[inline]
     pub(crate) fn is_gone(self) -> bool {
         self != Self::now()

@@ -21,8 +21,8 @@
 //! runtime without groups. A spawn and a wake check this when they compare the task's scheduler
 //! with the field `plain`: it is main's scheduler while the queue is plain, and empty otherwise. It
 //! is always empty where workers do not steal, so that each wake looks where the task's home is.
-//! The look for the next task and a requeue test the flag `sharing`. They combine it with a flag
-//! that they test anyway, in one branch.
+//! The flag `sharing` is tested when the worker looks for its next task, and when it requeues one.
+//! Both combine the flag with another one that they test anyway, in one branch.
 //!
 //! # Rules
 //!

@@ -76,7 +76,7 @@ impl Handle {
     /// ```
     ///
     /// # Panics
-    /// If this thread is in no runtime. A [`LocalSet`](crate::LocalSet) is none.
+    /// If this thread is in no runtime. A [`LocalSet`](crate::LocalSet) is no runtime.
     /// [`try_current`](Self::try_current) returns an error instead.
     #[track_caller]
     pub fn current() -> Self {
@@ -478,7 +478,7 @@ pub enum RuntimeFlavor {
     MultiThread,
 }
 
-/// Returns the index of this thread's worker, if the thread is one.
+/// Returns the index of the worker that this thread runs, if it runs one.
 ///
 /// Returns `None` outside of tasks and hooks of a worker, for example in the future of `block_on`.
 /// Also returns `None` inside [`block_in_place`](crate::block_in_place()) and

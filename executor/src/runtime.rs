@@ -1,5 +1,5 @@
 //! Runtimes: one with worker threads, and one of a single thread that also takes tasks which stay
-//! there.
+//! on that thread.
 //!
 //! ```
 //! use selvedge_executor::runtime::{LocalRuntime, Runtime};
@@ -241,8 +241,8 @@ impl Runtime {
     /// Runs the tasks of a runtime of one thread until one has ended, or none is ready. Returns
     /// whether one has ended.
     ///
-    /// After the end of that task, the call may run up to three more, which come through the LIFO
-    /// slot.
+    /// After the end of that task, the call may run up to three more tasks, which come through the
+    /// LIFO slot.
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new_current_thread().build()?;

@@ -34,8 +34,8 @@
 //!    frames. These frames then stay for good. Such a destructor may drop the runtime or the local
 //!    set that the caller has put into a thread-local. So the scope keeps its runtime or set alive.
 //!    A driven [`Worker`](crate::Worker) that is dropped in its own poll leaks its core, because
-//!    the scope points to the core. One that is dropped in its own park leaks its core, too: the
-//!    core counts as asleep.
+//!    the scope points to the core. A driven worker that is dropped in its own park leaks its core,
+//!    too, because the core counts as asleep then.
 //! 7. While the thread is in a scope that names a runtime, the current pool of `blocking_threads`
 //!    is that of the current runtime, for files and other code that was given no pool.
 //! 8. `blocking_threads` has a list of entered pools, and `net_driver` one of entered drivers, each

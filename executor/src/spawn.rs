@@ -44,8 +44,8 @@ impl Handle {
         self.spawn_to_queue(to, future, Location::caller(), queue)
     }
 
-    /// Spawns a task with this scheduler of this runtime, and gives it to `queue`. If hooks or
-    /// subscribers observe spawns, the task takes the slow path instead.
+    /// Spawns a task with the scheduler that `to` returns, one of this runtime, and gives the task
+    /// to `queue`. If hooks or subscribers observe spawns, the task takes the slow path instead.
     #[inline]
     pub(crate) fn spawn_to_queue<F>(
         &self,

@@ -73,7 +73,7 @@ pub(crate) struct Inner {
     /// The number of [`WorkerPark`](crate::WorkerPark)s and [`WorkerTimers`](crate::WorkerTimers)
     /// of workers that were made and not dropped yet.
     parks: AtomicUsize,
-    /// For each worker, whether one of them is the worker's.
+    /// For each worker, whether one of these parks or timers is the worker's.
     has_park: Box<[AtomicBool]>,
 }
 
@@ -248,10 +248,10 @@ impl Inner {
         self.parks.fetch_add(1, Relaxed);
     }
 
-    /// Calls the wakers that a dropped park has collected, and takes one from the count of parks.
-    /// Shuts the driver down after the last park. After another park the worker retires, if it
-    /// `may_owe_role`. Catches the panics of wakers, because any thread may drop the park of a
-    /// worker that was never started.
+    /// Calls the wakers that a dropped park has collected, and lowers the count of parks by 1.
+    /// Shuts the driver down after the last park. If this was not the last park, the worker
+    /// retires, if it `may_owe_role`. Catches the panics of wakers, because any thread may drop the
+    /// park of a worker that was never started.
     pub(crate) fn remove_park(
         &self,
         worker: usize,

@@ -4,17 +4,18 @@
 //! the poller role, and by its token it is unparked.
 //!
 //! 1. The list of guests is under a lock. A guest keeps its index until it leaves. Then the next
-//!    guest may get that index: an unpark that was meant for the first one ends a wait of the other
-//!    in vain.
+//!    guest may get that index: an unpark that was meant for the first guest may end a wait of the
+//!    next one in vain.
 //! 2. A guest polls its own future only if that future was woken: an unpark may have another
 //!    reason.
 //! 3. A guest takes the poller role only as the standby (`standby.rs`), and only if something has
-//!    been due for a round. When it leaves the role, it hands the role over to a worker that waits.
-//!    If there is none, it stands by again, or takes the role at once after a full batch. So it
-//!    leaves the events of a busy worker to that worker: the tasks that it wakes cross threads.
+//!    been due for a round. When the guest leaves the role, it hands the role over to a worker that
+//!    waits. If no worker waits, the guest stands by again, or takes the role at once after a full
+//!    batch. So it leaves the events of a busy worker to that worker, because tasks that a guest
+//!    wakes must change threads.
 //! 4. Where no thread stands by, a guest waits for its own future alone.
-//! 5. Before a guest polls its future again, and when it leaves, it recruits another standby if
-//!    there must be one and is none (rule 5 of `standby.rs`).
+//! 5. Before a guest polls its future again, and when it leaves, it recruits another standby, if
+//!    there must be a standby and there is none (rule 5 of `standby.rs`).
 use crate::{
     driver::Driver,
     park::WorkerPark,

@@ -1,6 +1,6 @@
-//! A list whose values keep their indices until they are removed: a [`slab::Slab`] that the removal
-//! of its last value empties. Otherwise each walk would visit all entries of the time with the most
-//! values.
+//! A list whose values keep their indices until they are removed: a [`slab::Slab`]. The removal of
+//! the last value also frees all entries: otherwise each walk would visit as many entries as the
+//! list has ever had values at once.
 pub(crate) use slab::Slab as List;
 
 /// The number of entries for which an empty list keeps memory.

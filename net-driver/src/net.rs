@@ -34,10 +34,10 @@
 //! # Duplicates
 //! A duplicate of a socket's descriptor, such as one for a child process (`try_clone_to_owned` of
 //! [`AsFd`](std::os::fd::AsFd)), must not outlive the socket. If it should, call `into_std` first,
-//! and duplicate the descriptor of the result. The close of a socket takes it out of the kernel's
-//! poller, but only if no duplicate is open. Otherwise the kernel reports the socket's events until
+//! and duplicate the descriptor of the result. If no duplicate is open, the close of a socket takes
+//! the socket out of the kernel's poller. Otherwise the kernel reports the socket's events until
 //! the last duplicate is closed, and each of them wakes a worker for nothing. A duplicate of a
-//! [`TcpSocket`] is also one of the stream or listener that the socket becomes.
+//! [`TcpSocket`] is also a duplicate of the stream or listener that the socket becomes.
 //!
 //! Sockets that come from std (`from_std`, `from_std_stream`) are exempt from this rule, as are
 //! those of `UnixStream::pair`, each [`UnixDatagram`] and [`AsyncFd`], and the ends of pipes: a

@@ -71,7 +71,7 @@ mod tests {
         assert!(!owners.has(3) && !owners.is(3, 7));
     }
 
-    /// Fails if a number that no open descriptor has panics.
+    /// Fails if a call panics for a number that no open descriptor can have.
     #[test]
     fn impossible_number_has_no_owner() {
         let mut owners = Owners::default();

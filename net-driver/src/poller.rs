@@ -230,7 +230,8 @@ impl Poller {
         self.since_poll(self.now()) >= INTERVAL
     }
 
-    /// Notes that a busy worker polls now, if one is to (rule 2). Returns whether one is.
+    /// If a busy worker is to poll now (rule 2), records the time as that of a poll, and returns
+    /// true.
     pub(crate) fn begin_if_due(&self) -> bool {
         let now = self.now();
         let is_due = self.since_poll(now) >= self.interval;

@@ -108,9 +108,10 @@ impl<S: Sys> Reactor<S> {
     /// Returns whether the kernel's entry of a number is left over, and so free for a registration
     /// that is about to own the number. The caller holds the lock of the entries.
     ///
-    /// Without an owner, the registration of the entry has ended. With one, the entry is in use
-    /// where the close of a number ends its entry. Elsewhere the owner may have lost the number. It
-    /// certainly has if the new registration is not checked, as its caller owns the descriptor.
+    /// If the number has no owner, the registration of the entry has ended. If it has an owner, the
+    /// entry is in use on systems where the close of a number ends its entry. On other systems the
+    /// owner may have lost the number. The owner certainly has lost it if the new registration is
+    /// not checked, as the caller of such a registration owns the descriptor.
     fn is_left_over(&self, fd: Fd, is_checked: bool) -> bool {
         !self.slab.lock().has_owner(fd) || !is_checked && !S::CLOSE_DEREGISTERS
     }

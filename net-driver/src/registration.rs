@@ -90,7 +90,8 @@ impl<S: Sys> Registration<S> {
     /// A descriptor may be registered already. If that entry is left over from a registration that
     /// has lost its number, or has ended, this takes the entry over. Otherwise this fails with
     /// `AlreadyExists`. Where the close of a descriptor leaves its entry, a checked registration
-    /// also fails while the one that has lost the number lives, or if it was forgotten.
+    /// also fails while the registration that has lost the number lives, or if that one was
+    /// forgotten.
     pub(crate) fn new(
         reactor: &Arc<Reactor<S>>,
         fd: Fd,
@@ -189,9 +190,9 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Does the same for an operation that moves up to `wanted` bytes of a stream. If `op`
-    /// moves fewer bytes, the next operation waits for an event before it asks the kernel. That
-    /// saves a system call.
+    /// Does the same as [`poll_io`](Self::poll_io), for an operation that moves up to `wanted`
+    /// bytes of a stream. If `op` moves fewer bytes, the next operation waits for an event before
+    /// it asks the kernel. That saves a system call.
     pub(crate) fn poll_transfer(
         &self,
         cx: &mut Context<'_>,
@@ -199,11 +200,12 @@ impl<S: Sys> Registration<S> {
         wanted: usize,
         mut op: impl FnMut() -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let op = || op().map(|count| Moved::of(count, wanted));
-        self.poll_moved(cx, direction, op)
+        let transfer = || op().map(|count| Moved::of(count, wanted));
+        self.poll_moved(cx, direction, transfer)
     }
 
-    /// Does the same for an operation that knows whether there may be more to move.
+    /// Does the same as [`poll_transfer`](Self::poll_transfer), for an operation that knows whether
+    /// there may be more to move.
     pub(crate) fn poll_moved(
         &self,
         cx: &mut Context<'_>,
@@ -242,7 +244,7 @@ impl<S: Sys> Registration<S> {
         done
     }
 
-    /// Does the same for an operation of the user.
+    /// Does the same as [`try_io`](Self::try_io), for an operation of the user.
     pub(crate) fn try_user_io<R>(
         &self,
         interest: Interest,
@@ -390,8 +392,9 @@ impl<S: Sys> Wait<'_, S> {
         }
     }
 
-    /// Does the same for an operation of the user. If `op` says "would block" after a hang-up, it
-    /// is called again in the next poll: in this one it might never say anything else.
+    /// Does the same as [`poll_io`](Self::poll_io), for an operation of the user. If `op` says
+    /// "would block" after a hang-up, it is called again in the next poll, and not in this one,
+    /// where it might never say anything else.
     fn poll_user_io<R>(
         &mut self,
         cx: &mut Context<'_>,

@@ -5,8 +5,8 @@
 //! other workers park without a limit of their own, but for the standby (see `standby.rs`). A
 //! thread that arms an earlier timer unparks the poller. When the park of the poller returns, it
 //! leaves the role, runs tasks, and looks at the timers between them. When it parks again, it takes
-//! the role again, unless another worker has. A worker that stops parking makes sure that one that
-//! waits takes the role.
+//! the role again, unless another worker has taken it. A worker that stops parking makes sure that
+//! a waiting worker takes the role.
 //!
 //! ```text
 //!            a worker parks
@@ -28,9 +28,9 @@
 //! | `standby` | the standby's index plus 1, or 0 | the thread that begins or ends to stand by |
 //!
 //! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. The
-//!    worker that left the role last is *responsible* for it while it is vacant: it is awake, looks
-//!    at the timers between its tasks, and takes the role when it parks. If it stops parking
-//!    instead, rule 4 makes another worker responsible.
+//!    worker that left the role last is *responsible* while the role is vacant: this worker is
+//!    awake, looks at the timers between its tasks, and takes the role when it parks. If it stops
+//!    parking instead, rule 4 makes another worker responsible.
 //! 2. The poller publishes `until`, and then reads the next deadline of each wheel again. A thread
 //!    that arms a timer publishes the wheel's next deadline, and then reads `until`. Each of them
 //!    has a `SeqCst` fence between its two actions. So either the poller sees the new deadline
@@ -69,7 +69,7 @@ const LATE: u32 = 2;
 /// The duty of a thread that has left the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// No duty: a thread stands by and looks by itself, or none is to.
+    /// No duty: a thread stands by and looks by itself, or no thread is to stand by.
     Done,
     /// To unpark the standby, which has this index.
     Unpark(usize),
@@ -114,7 +114,8 @@ impl Role {
     }
 
     /// Returns whether a worker has the role, for a worker that is about to wait, or that hands the
-    /// role over (rule 4). It has published its wait, or has left the role before.
+    /// role over (rule 4). The worker has published its wait, or has left the role, before this
+    /// call.
     pub(crate) fn is_still_held(&self) -> bool {
         fence(SeqCst);
         self.is_held()
@@ -124,9 +125,9 @@ impl Role {
     pub(crate) fn is_held(&self) -> bool {
         // Ordering: Relaxed. For a busy worker this is a hint: if it misses a change, it polls in
         // vain, or later. For rule 4 the fence of `is_still_held` orders this load. A worker with a
-        // parker of its own retires without that fence. If it has left the role last, it reads its
-        // own store of 0, or a later holder. If it has not, another worker has: that one parks
-        // again, or unparks all others.
+        // parker of its own retires without that fence. If it was the last to leave the role, it
+        // reads its own store of 0, or a later holder. Otherwise another worker was the last: that
+        // worker parks again, or unparks all others.
         self.holder.load(Relaxed) != 0
     }
 
@@ -195,7 +196,7 @@ impl Role {
         }
     }
 
-    /// Begins to stand by, unless a thread does.
+    /// Begins to stand by, unless a thread stands by already.
     pub(crate) fn try_stand_by(&self, index: usize) -> bool {
         // Ordering: Relaxed. The exchange admits one standby, which takes over nothing from the one
         // before it. `request_unpark` publishes the index.
@@ -225,9 +226,10 @@ impl Role {
         self.has_standby()
     }
 
-    /// Requests that the poller unparks the standby, which is the caller, when it leaves the role.
-    /// Returns false if the role is vacant, or if threads stand by only since the driver ran: a
-    /// poller that took the role before may leave it without a look at the bit.
+    /// Requests that the poller, when it leaves the role, unparks the caller, which is the standby.
+    /// Returns false if the role is vacant, or if threads were allowed to stand by only after they
+    /// had begun to park: a poller that took the role before may leave it without a look at the
+    /// bit.
     pub(crate) fn request_unpark(&self) -> bool {
         // Ordering: Relaxed. The caller stands by, so it has seen the value.
         if self.stands_by.load(Relaxed) == LATE {

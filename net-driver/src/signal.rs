@@ -2,7 +2,7 @@
 //!
 //! A signal's handler sets a flag and writes a byte to a socket. One thread of the process reads
 //! that socket and wakes the listeners. The first listener starts this thread. A listener needs no
-//! driver, so it works in any runtime, and outlives each.
+//! driver, so it works in any runtime, and may outlive each of them.
 //!
 //! From the first listener for a signal on, the process no longer dies of that signal, also after
 //! all listeners are dropped.

@@ -8,10 +8,10 @@
 //!    the lock. So a shutdown finds every registered slot, and a later registration is refused.
 //! 2. A lookup by index takes no lock.
 //! 3. The lock guards the owners of numbers.
-//! 4. The lock of the entries, which a thread takes before the other one, is for numbers that may
-//!    pass on. A *checked* registration does not own its descriptor, so it may lose its number (see
-//!    `owners.rs`). A registration that is checked, or that finds an owner, makes its entry in the
-//!    kernel and then becomes the owner, in one hold. A checked registration, at its end, looks
+//! 4. The lock of the entries, which a thread takes before the lock of rule 1, is for numbers that
+//!    may pass on. A *checked* registration does not own its descriptor, so it may lose its number
+//!    (see `owners.rs`). A registration that is checked, or that finds an owner, makes its entry in
+//!    the kernel and then becomes the owner, in one hold. A checked registration, at its end, looks
 //!    whether it is the owner, and deletes the entry, in one hold. Two things follow:
 //!    - Say that B registers the number that A has lost, while A ends. Either A deletes an entry
 //!      before B makes its own, or A finds that it is no longer the owner. So A never deletes B's.
@@ -126,8 +126,8 @@ impl Slab {
         drop(self.release(id, fd));
     }
 
-    /// Does the same for a checked registration. First calls `delete` if the registration still
-    /// owns its number (rule 4).
+    /// Does the same as [`remove`](Self::remove), for a checked registration. First calls `delete`
+    /// if the registration still owns its number (rule 4).
     pub(crate) fn remove_checked(&self, id: SourceId, fd: Fd, delete: impl FnOnce()) {
         let entries = self.lock_entries();
         let is_owner = self.lock().is_owner(fd, id);

@@ -7,19 +7,20 @@
 //! ([`Driver::with_standby`]), one thread that waits *stands by*: a worker in its park, or a guest.
 //!
 //! 1. The standby waits for a [`ROUND`] at a time. If the role is vacant at the end of a round, a
-//!    worker takes it. A guest takes it only if something has been due for a round: see `guest.rs`.
+//!    standby that is a worker takes it. A guest takes the role only if something has been due for
+//!    a round: see `guest.rs`.
 //! 2. After [`ROUNDS`] rounds in a row at whose end the role is held, the standby sets a bit beside
 //!    the holder, and waits without a limit. So an idle driver has no wake-ups. The bit and the
 //!    holder are one word. So either the standby finds that the role was left, or the poller finds
 //!    the bit when it leaves the role, and unparks the standby. A standby leaves the bit set when
 //!    it stops: the next standby sets it again before it relies on it.
 //! 3. A thread waits beside the standby without a limit only if it sees a standby after it has
-//!    published its wait. The standby may stop. Then somebody *recruits* another one: unparks a
-//!    thread that waits. The poller does so if it leaves the role and sees no standby. The thread
-//!    that has stopped does so if the role is vacant, unless it waits again, and then takes the
-//!    role or stands by itself. Each of the two writes its own word, makes a `SeqCst` fence, and
-//!    reads the other's word. So at least one of them sees that the role is vacant and that no
-//!    thread stands by.
+//!    published its wait. If the standby stops, another one must be *recruited*: a thread unparks
+//!    one that waits. The poller does so if it leaves the role and sees no standby. The thread that
+//!    has stopped does so if the role is vacant, unless it waits again: then it takes the role, or
+//!    stands by itself. The poller and that thread each write their own word, make a `SeqCst`
+//!    fence, and read the other's word. So at least one of them sees that the role is vacant and
+//!    that no thread stands by.
 //! 4. The recruiter reads that no thread stands by, makes a fence, and reads the tokens. If a
 //!    waiting thread has seen a standby, its fence comes before this one, and its token says that
 //!    it waits.

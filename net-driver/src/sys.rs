@@ -1,4 +1,4 @@
-//! The seam to the kernel: how a driver learns what its sources are ready for.
+//! The interface to the kernel: how a driver learns what its sources are ready for.
 //!
 //! 1. Each source is registered once, for both directions, *edge-triggered*: an event comes when
 //!    the readiness grows. One more event comes for the states that are ready at the registration.

@@ -118,7 +118,7 @@ impl Token {
 
     /// Returns whether the thread waits outside of the reactor, or is about to.
     pub(crate) fn is_in_thread(&self) -> bool {
-        // Ordering: Relaxed. A worker that this misses does not wait: it sees that the role is
+        // Ordering: Relaxed. A worker that this load misses does not wait: it sees that the role is
         // vacant. The fences of `Role::is_still_held` and of `recruit_standby` order this load
         // (rule 4 of `role.rs`, rule 4 of `standby.rs`).
         self.state.load(Relaxed) == IN_THREAD
@@ -137,7 +137,7 @@ impl Token {
     }
 
     /// Waits on this thread for a token, at most for `limit`. Calls `may_wait` in the state
-    /// `IN_THREAD`, before it waits. If that returns false, this does not wait.
+    /// `IN_THREAD`, before it waits. If `may_wait` returns false, this thread does not wait.
     pub(crate) fn wait_in_thread_if(
         &self,
         limit: Option<Duration>,

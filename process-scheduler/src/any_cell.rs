@@ -1,4 +1,4 @@
-//! A process as a thread sees it that has only a pid: the registry keeps each process as an
+//! A process as it looks to a thread that has only its pid: the registry keeps each process as an
 //! [`AnyCell`].
 use crate::{ExitReason, Info, Pid, SendError, Signal, runnable::Run, watcher::Watcher};
 use std::{any::Any, sync::Arc};
@@ -17,12 +17,12 @@ pub(crate) trait AnyCell: Run {
     fn send_boxed(&self, message: BoxedMessage) -> Result<(), SendError<BoxedMessage>>;
     /// Returns a boxed `Arc<dyn Receive<M>>`.
     fn receiver(self: Arc<Self>) -> Box<dyn Any>;
-    /// Hands the signal back if the process has ended.
+    /// Passes a signal to the process. Hands the signal back if the process has ended.
     fn signal(&self, signal: Signal) -> Result<(), Signal>;
     fn kill(&self, reason: ExitReason, is_final: bool);
     /// Returns whether the process was killed for good, or has ended.
     fn ends_for_good(&self) -> bool;
-    /// Hands the watcher back if the process has ended.
+    /// Adds a watcher. Hands the watcher back if the process has ended.
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
     /// Notes that this process monitors another. False if this process has ended.
     fn monitors(&self, target: Pid) -> bool;

@@ -17,7 +17,7 @@ pub struct Backoff {
     first: Duration,
     factor: u32,
     longest: Duration,
-    /// From 0 to 1: the largest change of a delay, as a fraction of it.
+    /// The largest change of a delay by the jitter, as a fraction of the delay: from 0 to 1.
     jitter: f64,
 }
 

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::from_fn;
 
-    fn bytes<P: Process>(_: &P) -> usize {
+    fn cell_size<P: Process>(_: &P) -> usize {
         bytes_of::<P>()
     }
 
@@ -264,7 +264,7 @@ mod tests {
     fn idle_process_takes_at_most_400_bytes() {
         let process = from_fn(|_: u64, _| ());
         let counts = 2 * size_of::<usize>();
-        let bytes = bytes(&process) + counts + 24 + 16;
+        let bytes = cell_size(&process) + counts + 24 + 16;
         println!("{bytes} bytes an idle process");
         assert!(bytes <= 400, "{bytes}");
     }

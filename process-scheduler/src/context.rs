@@ -45,8 +45,8 @@ impl<M: Send + 'static> Context<'_, M> {
         self.handle
     }
 
-    /// Returns the process's own address. If the process keeps it, the process's memory is not
-    /// freed before the process ends.
+    /// Returns the process's own address. If the process keeps this address, the process's memory
+    /// is not freed before the process ends.
     pub fn address(&self) -> Address<M> {
         Address::new(self.receiver.clone())
     }

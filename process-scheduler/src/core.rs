@@ -65,7 +65,7 @@ impl<M, S, T> ProcessCore<M, S, T> {
         }
     }
 
-    /// Makes the process step once more.
+    /// Makes the process run one more step.
     #[must_use]
     pub(crate) fn wake(&self) -> Option<T> {
         self.notify(WAKE)

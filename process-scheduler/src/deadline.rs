@@ -25,7 +25,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A worker keeps only entries of deadlines that were made with at most this time (rule 1).
+/// A worker keeps only entries of deadlines that were at most this far away when they were made
+/// (rule 1).
 const KEEP_WITHIN: Duration = Duration::from_secs(60);
 
 /// The entry that a worker keeps (rule 1).

@@ -24,7 +24,7 @@ use std::{error::Error, fmt, sync::Arc};
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// There is no such process, or it takes messages of another type. Also: no
+    /// There is no such process, or it takes messages of another type, or no
     /// [`Relay`](crate::Relay) reaches its node.
     NotFound(M),
     /// The process has ended.
@@ -41,7 +41,7 @@ impl<M> SendError<M> {
         }
     }
 
-    /// Returns the same error with what `f` makes of the message.
+    /// Returns the same error, with the message that `f` makes of this one.
     ///
     /// ```
     /// use process_scheduler::SendError;

@@ -21,7 +21,7 @@ pub(crate) type CoreOf<M, O, E> = ProcessCore<M, Urgent<O, E>, Runnable>;
 /// lock of a bounded mailbox. The first signal does the same with all signals. The events that were
 /// taken together cost no further read-modify-write. A step gets up to
 /// [`Builder::messages`](crate::Builder::messages) messages; the others stay for the next step. No
-/// message is taken out of the mailbox while some of those are left.
+/// message is taken out of the mailbox while messages of an earlier take are left.
 ///
 /// ```
 /// use process_scheduler::{EventsOf, NoCommand, OutputOf, Process, Step, StepOf};
@@ -125,7 +125,7 @@ pub(crate) struct Lent<M> {
 }
 
 impl<M> Lent<M> {
-    /// Returns the next message, which the step has received then.
+    /// Returns the next message, and counts it as received by the step.
     pub(crate) fn receive(&mut self) -> Option<M> {
         if self.left == 0 {
             return None;
@@ -136,7 +136,8 @@ impl<M> Lent<M> {
         Some(message)
     }
 
-    /// Counts a message that the step has received, and which an earlier one had handed over.
+    /// Counts a message that was taken out for code outside of the step, and that the step receives
+    /// after all.
     pub(crate) fn count_received(&mut self) {
         self.received += 1;
     }

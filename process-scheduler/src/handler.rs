@@ -81,8 +81,8 @@ pub(crate) trait Complete<O, E>: Send + Sync {
 /// Completes one command, once, from any thread. The drop of an unused completer completes the
 /// command with [`CommandError::Dropped`].
 ///
-/// A completer does not keep its process from ending. Of a process that has ended, it keeps as much
-/// as an [`Address`](crate::Address) does.
+/// A completer does not keep its process from ending. Once the process has ended, the completer
+/// keeps as much of it as an [`Address`](crate::Address) does.
 ///
 /// ```
 /// use process_scheduler::Completer;

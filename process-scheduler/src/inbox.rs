@@ -88,8 +88,8 @@ impl<M> InboxQueue<M> {
         self.is_awaited || self.waker.is_some() && self.outside.is_none()
     }
 
-    /// Begins the poll of a step, to which a signal has come if `came`. Returns the waker that the
-    /// step must wake.
+    /// Begins the poll of a step. `came` says whether a signal has come to the step. Returns the
+    /// waker that the step must wake.
     pub(crate) fn begin(&mut self, lent: Lent<M>, mut came: bool) -> Option<Waker> {
         self.lent = lent;
         self.stepped_by = thread_address();

@@ -8,15 +8,17 @@
 //!    halves.
 //! 2. If one half is refused, the other is removed, or not added. The process of the first half may
 //!    end before the second half is there. So the thread that makes the relation adds the second
-//!    half, and then looks once more for the process of the first half. It can do so only on the
-//!    node of that process: no half that it adds names an ended process forever. A third node that
-//!    links processes of two others cannot look. If the first process ends meanwhile, the second
-//!    one gets its exit, but may keep its half until it ends itself or the node is lost.
+//!    half, and then looks once more for the process of the first half. The thread can look only on
+//!    the node of that process. There, no half that the thread adds names an ended process forever.
+//!    A third node that links processes of two others cannot look. If the first process ends
+//!    meanwhile, the second one gets its exit, but may keep its half until it ends itself or the
+//!    node is lost.
 //! 3. The table of remote relations (`remote.rs`) has an entry for each process on another node
 //!    that a process here monitors or is linked to. So the process here is also notified if that
-//!    node is down. The table also notes the watchers on other nodes, which are removed then. The
-//!    entry has the link, the monitors and the watcher of the pair apart, because each of them has
-//!    an end of its own. Each of several monitors has a note of its own.
+//!    node is down. The table also notes the watchers on other nodes, which are removed when their
+//!    node is down. The entry notes the link, the monitors and the watcher of the pair separately,
+//!    because each of them ends at a time of its own. If there are several monitors, each has a
+//!    note of its own.
 //! 4. Each node notes the links and the watchers of its own processes, whichever node makes them. A
 //!    relation is noted before the process here has its half, so that the end of this process,
 //!    which takes the half, removes the note too. A thread that adds a half looks for the note

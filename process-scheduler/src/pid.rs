@@ -23,7 +23,7 @@ pub struct Pid {
 }
 
 impl Pid {
-    /// Returns the pid of a cell that has no slot yet. No process has it.
+    /// Returns the pid of a cell that has no slot yet. No process has this pid.
     pub(crate) const fn none(node: u32) -> Self {
         Self {
             slot: u32::MAX,

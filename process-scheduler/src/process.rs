@@ -74,7 +74,8 @@ pub trait Process: Send + 'static {
         }
     }
 
-    /// Takes events and says what to do next. A panic ends the process.
+    /// Takes events, and returns the state of the process after this step. A panic ends the
+    /// process.
     ///
     /// Events that the step does not take stay for the next step.
     fn step(
@@ -83,12 +84,12 @@ pub trait Process: Send + 'static {
         output: &mut StepOutput<'_, Self::Cmd>,
     ) -> Step<Self::Message, Self::Cmd, Self::Output, Self::Error>;
 
-    /// Releases what the process holds. It is called exactly once before the drop, also after a
-    /// panic, if `init` was called or the process is an upgrade ([`Step::Upgrade`]).
+    /// Releases what the process holds. If `init` was called, or if the process is an upgrade
+    /// ([`Step::Upgrade`]), this is called exactly once before the drop, also after a panic.
     ///
-    /// A process that is refused before its `init` is dropped without a close: if the spawn fails
-    /// with [`Closed`], [`Full`] or [`NameTaken`], or because its handler is for other commands, or
-    /// if the closure of the input panics.
+    /// A process that is refused before its `init` is dropped without a close. This happens if the
+    /// spawn fails with [`Closed`], [`Full`] or [`NameTaken`], if the handler is for other
+    /// commands, or if the closure of the input panics.
     ///
     /// [`Closed`]: crate::SpawnError::Closed
     /// [`Full`]: crate::SpawnError::Full

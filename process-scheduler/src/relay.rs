@@ -25,7 +25,7 @@ pub trait Relay: Send + Sync + 'static {
     /// Sends a parcel on its way, without waiting.
     ///
     /// If this function calls [`Handle::deliver`](crate::Handle::deliver) of the other node, that
-    /// may call a relay again before it returns, also this one. So hold no lock during the call.
+    /// call may in turn call relays, this one included. So hold no lock during the call.
     ///
     /// # Errors
     /// [`SendError::NotFound`] if the relay does not know how to reach the node. If it knows that

@@ -12,9 +12,9 @@ use sync_shim::sync::Mutex;
 pub(crate) enum Relation {
     /// The two are linked.
     Link,
-    /// It monitors the remote one.
+    /// The process here monitors the remote one.
     Monitor,
-    /// The remote one monitors it.
+    /// The remote process monitors the one here.
     Watcher,
 }
 

@@ -122,9 +122,9 @@ impl Builder {
     /// restarts.
     ///
     /// The hook gets the state of the process and the text of the panic, or `a value that is not a
-    /// string`. It runs on the thread of the process, which is usually a worker, after the panic
-    /// hook of std. That hook knows only the thread, and prints before. A panic of the hook is
-    /// dropped.
+    /// string`. It runs on the thread of the process, which is usually a worker. The panic hook of
+    /// std, which knows only the thread, runs before it, and prints a message of its own. A panic
+    /// of this hook is dropped.
     ///
     /// ```
     /// use process_scheduler::{Scheduler, Spawn};
@@ -178,10 +178,10 @@ impl Builder {
     /// with the index of each worker, counted from 0.
     ///
     /// A worker that finds nothing to run parks in its driver, with a limit if it waits for a
-    /// deadline. A busy worker polls its driver now and then. After both, the worker
-    /// [delivers](Park::deliver) the collected events, and the processes that this wakes come to
-    /// the worker's own queue. So a process awaits whatever the driver drives. A panic of the
-    /// driver is dropped, and the worker goes on.
+    /// deadline. A busy worker polls its driver now and then. After a park and after a poll, the
+    /// worker [delivers](Park::deliver) the collected events. The processes that a delivery wakes
+    /// come to the worker's own queue. So a process awaits whatever the driver drives. A panic of
+    /// the driver is dropped, and the worker goes on.
     ///
     /// A worker in a long step neither parks in its driver nor polls it. So a driver should have a
     /// way to be driven by the workers that sleep meanwhile, such as the standby of this example.

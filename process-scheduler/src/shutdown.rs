@@ -8,11 +8,11 @@
 //!    steps.
 //! 4. The shutdown waits for 100 ms after the kills. It waits longer, for at most 10 seconds, while
 //!    a process is left that is not in a step, and a worker is free to end it. The processes that
-//!    are left then are *stuck*. Then the workers stop: once it is in no step, each ends the
-//!    processes that are left in the queues (rule 6 of `worker.rs`): these are stuck only because
-//!    no worker was free. The shutdown joins the threads of the workers one after the other. If
-//!    processes are stuck, it waits for each thread for 100 ms. A thread that is still in a step
-//!    then, or still ends processes, is leaked.
+//!    are left then are *stuck*. Then the workers stop: each worker, once it is in no step, ends
+//!    the processes that are left in the queues (rule 6 of `worker.rs`). These are stuck only
+//!    because no worker was free. The shutdown joins the threads of the workers one after the
+//!    other. If processes are stuck, it waits for each thread for 100 ms. A thread that is still in
+//!    a step then, or still ends processes, is leaked.
 //! 5. A shutdown on a worker leaves rules 3 and 4 to a thread. If the system refuses that thread,
 //!    no thread waits for the deadline. So all processes that are left get their final kill at
 //!    once, the last end stops the workers, and nobody joins the workers. Workers that stopped

@@ -88,7 +88,7 @@ pub(crate) const FINAL: u64 = 1 << 7;
 const EVENTS: u64 = MESSAGE | URGENT | WAKE;
 const INCARNATION: u32 = 32;
 
-/// Where a process is.
+/// The phase of a process's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {

@@ -68,8 +68,8 @@ impl<C> StepOutput<'_, C> {
         self.handle
     }
 
-    /// Returns a waker that makes the process step once more. A step may poll futures with this
-    /// waker.
+    /// Returns a waker: a wake makes the process run one more step. A step may poll futures with
+    /// this waker.
     pub fn waker(&self) -> &Waker {
         self.waker
     }

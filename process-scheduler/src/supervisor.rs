@@ -279,7 +279,7 @@ impl Supervisor {
         self
     }
 
-    /// Adds a child. Children are started in this order.
+    /// Adds a child. Children are started in the order in which they were added.
     pub fn child(mut self, child: Child) -> Self {
         self.entries.push(ChildEntry {
             child,
@@ -425,13 +425,13 @@ impl Supervisor {
                 _ => {}
             }
         }
-        let due = |entry: &ChildEntry| match entry.state {
+        let due_of = |entry: &ChildEntry| match entry.state {
             ChildState::Down { due } => Some(due),
             _ => None,
         };
         // Rule 2: children that are stopped together are restarted together, at the latest due time
         // of the children that are down. This is `None` if one of these times never comes.
-        let all_due = self.entries.iter().filter_map(due);
+        let all_due = self.entries.iter().filter_map(due_of);
         let latest_due = all_due.reduce(|a, b| Some(a?.max(b?))).flatten();
         for entry in &mut self.entries {
             let ChildState::Down { due } = entry.state else {

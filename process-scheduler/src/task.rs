@@ -52,8 +52,8 @@ struct Loan<'a, 'e, M> {
 }
 
 impl<'a, 'e, M> Loan<'a, 'e, M> {
-    /// Begins the poll of a step, to which a signal has come if `came`. Wakes the code that awaits
-    /// the inbox with another waker (rule 3).
+    /// Begins the poll of a step. `came` says whether a signal has come to the step. Wakes the code
+    /// that awaits the inbox with another waker (rule 3).
     ///
     /// `wanted` is what the last step's `end` has returned, or `None` in the first step. If code
     /// has begun to await the inbox since, this step takes no mail before the poll, but its `end`
@@ -85,7 +85,7 @@ impl<'a, 'e, M> Loan<'a, 'e, M> {
         ManuallyDrop::new(self).take_back()
     }
 
-    /// Takes back the messages that were not received. Returns as `end` does.
+    /// Takes back the messages that were not received. Returns the same as `end`.
     fn take_back(&mut self) -> bool {
         let mut queue = self.queue.lock();
         let lent = queue.end();

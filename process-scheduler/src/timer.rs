@@ -36,11 +36,11 @@
 //!
 //! Say that the timer lacks a keeper from the moment L on, and that a worker sleeps which found the
 //! role held. The thread that has brought L about, by an entry or by leaving the role, notifies
-//! (rule 4). Either that wakes a sleeper, which finds nothing and becomes the keeper, or finds a
-//! process. Or a worker is searching: it goes to sleep and becomes the keeper, or finds a process.
-//! A worker that finds a process and is the last searcher sees the lack, because its fence comes
-//! after the fence of that notification, and notifies in turn. So the lack ends, or no worker
-//! sleeps.
+//! (rule 4). Either the notification wakes a sleeper: it finds a process, or finds nothing and
+//! becomes the keeper. Or a worker is searching: it finds a process, or goes to sleep and becomes
+//! the keeper. A worker that finds a process and is the last searcher sees the lack, because its
+//! fence comes after the fence of that notification, and notifies in turn. So the lack ends, or no
+//! worker sleeps.
 use crate::guard::{WakerId, wake};
 use std::{
     mem,

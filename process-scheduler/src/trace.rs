@@ -63,8 +63,8 @@ mod on {
                 return f();
             };
             // A panic of `f` may not unwind through the exit of the span: a second panic there
-            // would end the program. So would one of the result's drop, while the panic of the exit
-            // unwinds.
+            // would end the program. So would a panic of the result's drop, while the panic of the
+            // exit unwinds.
             let mut result = None;
             let exited = panics::catch(|| {
                 span.in_scope(|| result = Some(panics::catch(f).map(Guarded::new)));

@@ -270,7 +270,7 @@ impl<T: Linked, L: Lock> Injector<T, L> {
             }
             let result = f(list);
             if list.is_empty() {
-                self.inner.stack.list_is_empty();
+                self.inner.stack.note_empty_list();
             }
             // Ordering: Relaxed; a hint.
             self.inner.listed.store(list.len(), Relaxed);

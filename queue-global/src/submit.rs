@@ -142,8 +142,8 @@ impl<T: Linked> Stack<T> {
     /// Takes all nodes of a stack that is MORE, oldest first, and leaves LISTED.
     ///
     /// # Safety
-    /// The caller holds the lock, and has read MORE under it (rule 3). It puts the nodes into the
-    /// list, unless it takes nodes of the list and of these.
+    /// The caller holds the lock, and has read MORE under it (rule 3). The caller puts the nodes
+    /// into the list, or takes them together with the nodes of the list.
     pub(crate) unsafe fn take_more(&self) -> List<T> {
         // Ordering: Acquire pairs with all pushes (rule 4). The swap loses no CLOSED: `close` needs
         // the lock, which this thread holds.
@@ -190,7 +190,7 @@ impl<T: Linked> Stack<T> {
     }
 
     /// Records that the list is empty. The caller holds the lock.
-    pub(crate) fn list_is_empty(&self) {
+    pub(crate) fn note_empty_list(&self) {
         let top = self.look();
         if top.holds() == Holds::Listed {
             // Ordering: Relaxed. This exchange publishes nothing, since a thread that finds EMPTY

@@ -260,7 +260,7 @@ fn debug_output_of_an_injector_shows_its_length() {
     assert_eq!(alloc::format!("{queue:?}"), "Injector { len: 1, .. }");
 }
 
-/// Then the mark of a list's end is no address of a node.
+/// Fails if a node's address may use the bit that marks the end of a list.
 #[test]
 fn alignment_of_nodes_leaves_the_lowest_bit_free() {
     assert!(crate::link::ALIGN.is_power_of_two() && crate::link::ALIGN > 1);

@@ -264,7 +264,8 @@ impl Caps {
         Some(time as u64)
     }
 
-    /// Releases a throttled group that is due. Returns its number, and when it was throttled.
+    /// Releases a throttled group that is due. Returns the group's index, and the time at which it
+    /// was throttled.
     #[inline]
     pub(crate) fn release(&mut self, now: u64) -> Option<(u32, u64)> {
         let (time, leaf, member) = self.releases.least()?;

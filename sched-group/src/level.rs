@@ -67,11 +67,12 @@ impl Level {
         least.map_or(self.idle_floor, |(rank, ..)| rank)
     }
 
-    /// Adds to the virtual runtime of a sibling that has run, and sets whether it has more work.
+    /// Adds `cost` to the virtual runtime of a sibling that has run, and sets whether the sibling
+    /// has more work.
     #[inline]
-    pub(crate) fn charge(&mut self, leaf: u32, charge: u128, present: bool) {
-        // The rank and the charge are each less than 2^126, so the sum does not overflow.
-        let rank = (self.siblings.rank(leaf) + charge).min(MAX_RANK);
+    pub(crate) fn charge(&mut self, leaf: u32, cost: u128, present: bool) {
+        // The rank and the cost are each less than 2^126, so the sum does not overflow.
+        let rank = (self.siblings.rank(leaf) + cost).min(MAX_RANK);
         self.set(leaf, rank, present);
     }
 

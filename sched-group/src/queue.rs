@@ -50,7 +50,7 @@ mod turns;
 /// The quota of a turn unless another quota is set: half a millisecond.
 pub const DEFAULT_QUOTA: Duration = Duration::from_micros(500);
 
-/// The number that stands for no group, no level, no cap or no goal.
+/// The index that stands for no group, no level, no cap or no goal.
 const NONE: u32 = u32::MAX;
 
 /// The level of the groups without a parent.
@@ -94,10 +94,10 @@ pub enum Pick {
 }
 
 struct Group<T> {
-    /// The cost of a nanosecond in `level`. The field `own_weight` is the cost of a nanosecond of
+    /// The price of a nanosecond in `level`. The field `own_price` is the price of a nanosecond of
     /// the group's own work in `inner`.
-    weight: u64,
-    own_weight: u64,
+    price: u64,
+    own_price: u64,
     level: u32,
     leaf: u32,
     /// The level of the children, or `NONE`.
@@ -170,7 +170,7 @@ pub struct FairQueue<T, C> {
     caps: Caps,
     /// The latency goals, ranked by their nanoseconds (rule 4).
     goals: Tournament,
-    /// The numbers of levels, and of groups, to reuse.
+    /// The indices of levels, and of groups, to reuse.
     spare_levels: Vec<u32>,
     spare_groups: Vec<u32>,
     /// How many groups there are.
@@ -353,10 +353,10 @@ impl<T, C> fmt::Debug for FairQueue<T, C> {
     }
 }
 
-/// Returns the number of a new group or level.
-fn number(len: usize) -> u32 {
-    let number = u32::try_from(len).ok().filter(|&number| number != NONE);
-    number.expect("fewer than 2^32 - 1 groups")
+/// Returns the index of a new group or level.
+fn to_index(len: usize) -> u32 {
+    let index = u32::try_from(len).ok().filter(|&index| index != NONE);
+    index.expect("fewer than 2^32 - 1 groups")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Shares, and the cost of a nanosecond for the group that has them.
+//! Shares, and the price of a nanosecond for the group that has them.
 //!
 //! A group's virtual runtime is its runtime divided by its shares. To avoid a division for each
 //! charge, the runtime is multiplied by the reciprocal of the shares, in fixed point:
@@ -52,8 +52,8 @@ impl Shares {
         self.0.get()
     }
 
-    /// Returns what a nanosecond costs, in fixed point (rule 1).
-    pub(crate) const fn weight(self) -> u64 {
+    /// Returns the price of a nanosecond: the reciprocal of the shares, in fixed point (rule 1).
+    pub(crate) const fn price(self) -> u64 {
         ONE / self.0.get() as u64
     }
 }
@@ -84,8 +84,8 @@ impl fmt::Display for ZeroShares {
 
 impl core::error::Error for ZeroShares {}
 
-/// Returns the charge for a runtime at a weight.
+/// Returns the charge for a runtime at a price.
 #[inline]
-pub(crate) fn charge(runtime: u64, weight: u64) -> u128 {
-    u128::from(runtime) * u128::from(weight)
+pub(crate) fn charge(runtime: u64, price: u64) -> u128 {
+    u128::from(runtime) * u128::from(price)
 }

@@ -69,9 +69,9 @@ proptest! {
     /// A charge for up to 584 years is too small, by rounding, by less than four nanoseconds a
     /// share.
     #[test]
-    fn weight_of_any_shares_is_exact(shares in 1..=u32::MAX, runtime in 1..=u64::MAX) {
+    fn charge_at_any_shares_is_nearly_exact(shares in 1..=u32::MAX, runtime in 1..=u64::MAX) {
         let exact = (u128::from(runtime) << 62) / u128::from(shares);
-        let charge = charge(runtime, Shares::new(shares).unwrap().weight());
+        let charge = charge(runtime, Shares::new(shares).unwrap().price());
         prop_assert!(charge <= exact && exact - charge < 4 * u128::from(ONE));
     }
 }
@@ -79,9 +79,9 @@ proptest! {
 #[test]
 fn charge_of_500_years_at_one_share_fits() {
     let years = 500 * 366 * 86_400 * 1_000_000_000;
-    assert!(charge(years, Shares::new(1).unwrap().weight()) < MAX_RANK);
+    assert!(charge(years, Shares::new(1).unwrap().price()) < MAX_RANK);
     // The sum of the largest charge and the largest rank fits in 128 bits.
-    let most = charge(u64::MAX, Shares::new(1).unwrap().weight());
+    let most = charge(u64::MAX, Shares::new(1).unwrap().price());
     assert!(most <= MAX_RANK && most.checked_add(MAX_RANK).is_some());
 }
 

@@ -1,10 +1,10 @@
-//! Hands a thread's value to a monitor if a call of that thread lasts, and only then.
+//! Hands a thread's value to a monitor if a call of that thread takes long, and only then.
 //!
 //! # Actors and states
 //!
 //! The *caller* owns a value, such as a worker's queues. It puts the value into the cell, makes a
-//! call that is usually short, and takes the value back. A *monitor* finds that the call lasts, and
-//! retakes the value for another thread.
+//! call that is usually short, and takes the value back. A *monitor* finds that the call takes
+//! long, and retakes the value for another thread.
 //!
 //! All state is one word:
 //!

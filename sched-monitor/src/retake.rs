@@ -1,11 +1,11 @@
-//! The duty that takes cores from workers whose annotated calls last.
+//! The duty that takes cores from workers whose annotated calls take long.
 use crate::{Duty, Round, State, monitor::MIN_PAUSE};
 use std::{fmt, time::Duration};
 
 /// How long after the last call the rounds stay 1 ms apart.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// Hands a worker over to another thread when its annotated call lasts.
+/// Hands a worker over to another thread when its annotated call takes long.
 ///
 /// If work waits for the worker, the duty hands the worker over when two rounds have found it in
 /// the same call: after about 1 ms. If no work waits, the duty hands the worker over after 10 ms.

@@ -7,7 +7,7 @@
 //!    The duty asks for the subject before and after it reads the cause. If the second answer is
 //!    another poll or none, the duty reports nothing. If the worker has begun an annotated call in
 //!    between, the call may have ended again, and the cause may be that of the call: then the
-//!    report says that it is unknown.
+//!    report says that the cause is unknown.
 //! 2. The number of reports in a minute is limited, over all workers. The next report says how many
 //!    reports the limit has held back.
 //! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of the poll's

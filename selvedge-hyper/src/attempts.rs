@@ -18,7 +18,8 @@ use std::{
     time::Duration,
 };
 
-/// The time from the begin of one attempt to that of the next: the value that the RFC recommends.
+/// The time from the start of one attempt to the start of the next: the value that the RFC
+/// recommends.
 pub(crate) const STAGGER: Duration = Duration::from_millis(250);
 
 /// The most attempts that run at a time. Each of them has a descriptor.
@@ -178,7 +179,7 @@ impl Attempts {
     }
 }
 
-/// Makes the attempts of a connector that wraps others, or those of a test.
+/// Makes attempts, for a connector that wraps other connectors and for tests.
 impl FromIterator<(SocketAddr, Option<io::Error>)> for Attempts {
     fn from_iter<I: IntoIterator<Item = (SocketAddr, Option<io::Error>)>>(attempts: I) -> Self {
         Self(attempts.into_iter().collect())

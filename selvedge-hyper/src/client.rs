@@ -92,7 +92,7 @@ pub fn client_builder() -> Builder {
 /// and IPv4 in turn, at most 8 at a time. Each attempt starts 250 ms after the start of the last
 /// one, or as soon as an attempt fails. The first connection wins, and the other attempts are
 /// dropped. There is one lookup for both families: the system's resolver returns their addresses
-/// together. The family of its first address is tried first.
+/// together. The family of the first address is tried first.
 ///
 /// If the URI names no port, the port is 443 for `https:` and `wss:`, else 80. A port that is no
 /// number up to 65,535 is [an error](ConnectError::Port). A connection costs one allocation for the
@@ -272,7 +272,7 @@ impl fmt::Debug for Connecting {
 
 /// The error of a [`Connector`], with the URI.
 ///
-/// In the error of hyper-util's client it is the [`source`](Error::source):
+/// In the error of hyper-util's client this error is the [`source`](Error::source):
 ///
 /// ```
 /// use bytes::Bytes;

@@ -13,7 +13,7 @@
 //!    needs no lock.
 //! 5. The server waits until at most a given number of connections are open. Under one lock it
 //!    reads the count, and leaves its waker and the number. The drop of a guard that lowers the
-//!    count to the number takes the waker.
+//!    count to that number takes the waker and wakes the server.
 //! 6. Wakers are cloned, woken and dropped outside the lock, since a waker may run any code then.
 use std::{
     collections::HashMap,

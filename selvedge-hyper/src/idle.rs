@@ -1,8 +1,9 @@
 //! The time limit for HTTP/2 connections without a request.
 //!
-//! hyper has none: a client that connects and sends nothing, or one that only answers pings, would
-//! keep its connection. A sleep of the connection's task ends after each span of the limit. The
-//! task then asks whether the connection had a request, at that time or since it last asked:
+//! hyper has no such limit: a client that connects and sends nothing, or one that only answers
+//! pings, would keep its connection. A sleep of the connection's task ends after each span of the
+//! limit. The task then asks whether the connection had a request, at that time or since the task
+//! last asked:
 //!
 //! 1. If so, it waits for another span. So a connection without a request ends after one to two
 //!    spans; one that never had a request ends after the first.
@@ -31,7 +32,8 @@ use std::{
     time::Duration,
 };
 
-/// The shortest span. A task that has a request does nothing but ask again.
+/// The shortest span. After a shorter one, the task of a connection that has a request would only
+/// ask again, and too often.
 const MIN_SPAN: Duration = Duration::from_millis(10);
 
 /// The longest span after the server's shutdown, less than the shutdown's own limit.
@@ -139,7 +141,8 @@ impl Idle {
         Poll::Pending
     }
 
-    /// Begins a span after which the connection drops if it has no request: it is closing.
+    /// Begins a span for a connection that is closing. If the connection has no request at the end
+    /// of the span, it is dropped.
     fn shut_down(&mut self) {
         self.is_closing = true;
         self.was_busy = false;

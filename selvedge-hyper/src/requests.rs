@@ -86,7 +86,7 @@ pin_project! {
         #[pin]
         future: F,
         is_connect: bool,
-        // The body of the response takes it.
+        // The response's body takes the request out.
         request: Option<Requests>,
     }
 }

@@ -27,7 +27,8 @@ use std::{
 /// How long the server waits after an error of `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// The longest limit that hyper gets: with this one, no present time is near the end of the range.
+/// The longest limit that hyper gets. hyper adds the limit to the present time, and the sum with
+/// this one is within the range of the clock.
 const LONGEST: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// How long a client may take for the head of a request, unless [`Serve::header_read_timeout`] sets
@@ -138,8 +139,8 @@ where
 ///
 /// An HTTP/1 connection that was upgraded (`CONNECT`, WebSocket) belongs to the service from then
 /// on: it no longer counts as a connection of the server, and a shutdown does not end it. Over
-/// HTTP/2 a tunnel is a stream of its connection, which still counts. A shutdown waits for it, and
-/// after the [`shutdown_timeout`](Self::shutdown_timeout) cuts it off.
+/// HTTP/2 a tunnel is a stream of its connection, which still counts. A shutdown waits for the
+/// tunnel, and after the [`shutdown_timeout`](Self::shutdown_timeout) cuts it off.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -230,11 +231,11 @@ impl<L: Listener, M> Serve<L, M> {
     /// Over HTTP/1 the time begins with the connection, and again with the end of each response; so
     /// it limits idle connections too.
     ///
-    /// Over HTTP/2 it limits connections without a request, also those whose client never sends
-    /// HTTP/2, or only pings. A connection that never had a request closes after the limit; any
-    /// other closes one to two limits after the end of its last response. The server first sends
-    /// `GOAWAY`, and still answers requests that were on their way. If the client does not end the
-    /// connection within one to two limits more, the server drops it; that is no error.
+    /// Over HTTP/2 this is a limit for connections without a request, also those whose client never
+    /// sends HTTP/2, or only pings. A connection that never had a request closes after the limit;
+    /// any other closes one to two limits after the end of its last response. The server first
+    /// sends `GOAWAY`, and still answers requests that were on their way. If the client does not
+    /// end the connection within one to two limits more, the server drops it; that is no error.
     ///
     /// After a shutdown the server drops an HTTP/2 connection within 10 to 20 seconds, or one to
     /// two limits if these are shorter, from the end of its last response or from the shutdown.
@@ -250,7 +251,7 @@ impl<L: Listener, M> Serve<L, M> {
     /// - bytes that the client sends into a tunnel after the service has closed its side, and the
     ///   service's last write into a tunnel.
     ///
-    /// A limit below 10 ms counts as 10 ms over HTTP/2. One of more than 30 years counts as 30
+    /// A limit below 10 ms counts as 10 ms over HTTP/2. A limit of more than 30 years counts as 30
     /// years.
     pub fn header_read_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         // hyper adds the limit to the present time, and panics if the sum is beyond the range.
@@ -312,9 +313,9 @@ impl<L: Listener, M> Serve<L, M> {
 
     /// Sets other options of HTTP/1.
     ///
-    /// Keep the builder's timer: without one, hyper's timeouts do not work. Give it no endless
-    /// spans: hyper adds a span to the present time, and panics in each connection if the sum is
-    /// beyond the range of [`Instant`](std::time::Instant).
+    /// Keep the builder's timer: without one, hyper's timeouts do not work. Give the builder no
+    /// endless spans: hyper adds a span to the present time, and panics in each connection if the
+    /// sum is beyond the range of [`Instant`](std::time::Instant).
     pub fn http1(mut self, set: impl FnOnce(&mut http1::Builder) -> &mut http1::Builder) -> Self {
         set(&mut self.options.http1);
         self
@@ -351,7 +352,8 @@ impl<L: Listener, M> Serve<L, M> {
         self
     }
 
-    /// Sets a function that receives the errors of connections. It runs in a connection's task.
+    /// Sets a function that receives the errors of connections. The function runs in the
+    /// connection's task.
     ///
     /// Most of these errors come from clients that disconnected. Without such a function, the
     /// server ignores them.

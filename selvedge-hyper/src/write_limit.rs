@@ -180,7 +180,8 @@ impl WriteTimedOut {
     pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut next = Some(error);
         while let Some(error) = next {
-            // `source` of an `io::Error` skips the error in it, and returns the source of that.
+            // The `source` of an `io::Error` is not the error that it holds, but the source of that
+            // error.
             let inner = error
                 .downcast_ref::<io::Error>()
                 .and_then(io::Error::get_ref);
@@ -261,7 +262,7 @@ mod tests {
         });
     }
 
-    // Fails if the second wait adds the limit to the time.
+    // Fails if the second wait adds the limit to the present time: the sum would overflow.
     #[test]
     fn longest_limit_waits_twice_without_overflow() {
         paused(async {

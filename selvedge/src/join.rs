@@ -37,8 +37,8 @@ impl<F: Future> Branch<F> {
     pub fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> ControlFlow<(), bool> {
         // SAFETY: the future is not moved through this reference.
         if let Self::Pending(future) = unsafe { self.as_mut().get_unchecked_mut() } {
-            // SAFETY: the branch is pinned, and its future with it. It is dropped in place, by the
-            // `set` below or with the branch.
+            // SAFETY: the branch is pinned, and its future with it. The future is dropped in place,
+            // by the `set` below or with the branch.
             let future = unsafe { Pin::new_unchecked(future) };
             let Poll::Ready(output) = future.poll(cx) else {
                 return Continue(true);

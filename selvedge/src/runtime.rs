@@ -36,10 +36,10 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn is_rt_shutdown_err(error: &io::Error) -> bool {
-    let is_it = |inner: &(dyn std::error::Error + Send + Sync)| {
+    let is_shut_down = |inner: &(dyn std::error::Error + Send + Sync)| {
         inner.source().is_none() && inner.to_string() == SHUT_DOWN
     };
-    error.kind() == io::ErrorKind::Other && error.get_ref().is_some_and(is_it)
+    error.kind() == io::ErrorKind::Other && error.get_ref().is_some_and(is_shut_down)
 }
 
 /// The text of the error that `net-driver` returns for a socket whose runtime has shut down.

@@ -1,9 +1,9 @@
 //! Sleeps, timeouts and intervals, under tokio's names: those of [`net_driver::time`].
 //!
 //! The first poll of a sleep that has to wait must be in a task, in a runtime's `block_on`, or
-//! where its [`Handle`](crate::Handle) was entered. The workers of that runtime then wake its task:
-//! an idle worker as soon as the sleep is due, a busy one between its tasks. In a
-//! [`LocalRuntime`](crate::LocalRuntime) the thread itself wakes it.
+//! where a runtime's [`Handle`](crate::Handle) was entered. The workers of that runtime then wake
+//! the task that sleeps: an idle worker as soon as the sleep is due, a busy one between its tasks.
+//! In a [`LocalRuntime`](crate::LocalRuntime) the thread itself wakes the task.
 //!
 //! ```
 //! use selvedge::time::{self, Duration};

@@ -7,8 +7,9 @@ pub use core::sync::atomic::Ordering;
 
 /// Marks the end of an atomic's shared use.
 ///
-/// Call it on every atomic of a block just before the block is freed. Under loom it panics if
-/// another thread's access is not ordered before it; elsewhere it does nothing.
+/// Call [`retire`](Self::retire) on every atomic of a block just before the block is freed. Under
+/// loom the call panics if another thread's access is not ordered before it. Elsewhere the call
+/// does nothing.
 pub trait Retire {
     /// Accesses the value mutably.
     fn retire(&mut self);

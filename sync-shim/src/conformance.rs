@@ -33,7 +33,7 @@ use std::{
 };
 
 /// A lock for a check's own data. A model does not see the lock, so locking is not a step of the
-/// model. ThreadSanitizer sees the lock. It cannot be poisoned.
+/// model. ThreadSanitizer sees the lock. The lock cannot be poisoned.
 #[derive(Debug, Default)]
 pub struct Unseen<T>(Lock<T>);
 

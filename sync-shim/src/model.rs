@@ -51,8 +51,8 @@ impl Model {
         self
     }
 
-    /// Makes a `SeqCst` fence one step with the operation before it: for a scenario that does not
-    /// finish otherwise.
+    /// Lets no other thread run between a `SeqCst` fence and the operation before it. This explores
+    /// fewer executions: for a scenario that does not finish otherwise.
     pub fn whole_fences(mut self) -> Self {
         self.whole_fences = true;
         self
@@ -122,24 +122,24 @@ impl Model {
         if let Some(branches) = self.branches {
             builder.max_branches = branches;
         }
-        struct Steps;
-        impl Drop for Steps {
+        struct PrintStepsOnPanic;
+        impl Drop for PrintStepsOnPanic {
             fn drop(&mut self) {
                 crate::backend::imp::steps::print_if_panicking();
             }
         }
-        let _steps = Steps;
-        let (runs, steps) = (runs.clone(), !self.whole_fences);
+        let _print = PrintStepsOnPanic;
+        let (runs, fences_are_steps) = (runs.clone(), !self.whole_fences);
         builder.check(move || {
-            crate::backend::imp::atomic::begin(steps);
+            crate::backend::imp::atomic::begin(fences_are_steps);
             // Ordering: Relaxed, as in `report`.
             runs.fetch_add(1, Relaxed);
             scenario();
         });
     }
 
-    /// Explores [`iterations`] schedules: half of them random, half by priorities that change at
-    /// three places. `SELVEDGE_SEED` repeats a run.
+    /// Explores [`iterations`] schedules: half of them random, half by random priorities that
+    /// change at up to two places (a PCT depth of 3). `SELVEDGE_SEED` repeats a run.
     #[cfg(selvedge_shuttle)]
     fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
         use shuttle::{

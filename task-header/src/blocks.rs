@@ -26,11 +26,11 @@
 //!    that the thread frees later goes to the allocator.
 //! 4. A block in the depot is in the list of its page, where a leak checker finds it. It also has a
 //!    bit in the map of its page, by which the depot takes it. The depot hands out all blocks of a
-//!    place together. For each size of its blocks a page has one of the [`PLACES`]. Rarely it has
-//!    more places for a size; each of them then has different blocks. If none of the [`PROBES`]
-//!    places that a page may have is free, its blocks go to the *rest*, a chain without order. The
-//!    depot is 240 KiB of zeroed static memory, of which the system provides only the part that is
-//!    used.
+//!    place together. For each size of its blocks a page has one of the [`PLACES`]. Rarely a page
+//!    has several places for a size; then each of these places has different blocks. If none of the
+//!    [`PROBES`] places that a page may have is free, the page's blocks go to the *rest*, a chain
+//!    without order. The depot is 240 KiB of zeroed static memory, of which the system provides
+//!    only the part that is used.
 //!
 //! This module uses no atomics but those of std's lock. Where a model or a sanitizer must see each
 //! block come and go, the module is switched off: with `--cfg selvedge_plain_alloc`, or without the

@@ -52,7 +52,7 @@ fn waits(
 }
 
 #[test]
-fn a_detached_life_in_one_poll_costs_one() {
+fn detached_task_that_ends_in_one_poll_costs_one() {
     let (task, spawn) = rmws(|| new_detached(async {}, Local));
     let (ran, run) = rmws(|| task.run());
     assert!(matches!(ran, Ran::Complete));
@@ -60,7 +60,7 @@ fn a_detached_life_in_one_poll_costs_one() {
 }
 
 #[test]
-fn a_joined_life_in_one_poll_costs_two() {
+fn joined_task_that_ends_in_one_poll_costs_two() {
     let ((task, join), spawn) = rmws(|| new(async {}, Local));
     let (_, run) = rmws(|| task.run());
     let ((), dropped) = rmws(|| drop(join));
@@ -69,7 +69,7 @@ fn a_joined_life_in_one_poll_costs_two() {
 }
 
 #[test]
-fn a_poll_to_pending_costs_two_and_a_wake_of_either_kind_one() {
+fn poll_that_pends_costs_two_and_each_kind_of_wake_one() {
     let (future, slot) = waits(4);
     let mut owned = Owned::new(Waker::noop().clone());
     let task = new_detached(future, Local);

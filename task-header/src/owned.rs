@@ -82,9 +82,15 @@ impl<S: Schedule> Owned<S> {
     /// Aborts every task of the list, and drops the futures of the idle tasks on this thread.
     ///
     /// The other tasks are queued or running. They end where they are run next, and the list is
-    /// empty only after that. Costs one read-modify-write for each of them, and one look at each
-    /// word that the list has in use. An idle task costs two; one more if a handle or a waker of
-    /// the task is left, and another one if its end wakes a join waker.
+    /// empty only after that. Costs one look at each word that the list has in use, and for each
+    /// task:
+    ///
+    /// | the task | read-modify-writes |
+    /// |---|---|
+    /// | is queued or running | 1 |
+    /// | is idle | 2 |
+    /// | is idle, and a handle or a waker of it is left | 1 more |
+    /// | is idle, and its end wakes a join waker | 1 more |
     pub fn cancel_all(&mut self) {
         self.cancel_all_and(|_, _| ());
     }

@@ -219,9 +219,9 @@ impl<F: Future, K: Kind> Ended<F, K> {
             Polled::Output
         } else {
             if needs_drop::<F::Output>() || output.is_err() {
-                let drop_output = || current::within(id(self.task), || drop(output));
+                let drop_here = || current::within(id(self.task), || drop(output));
                 // SAFETY: the run holds a reference.
-                unsafe { panics::contain_in(self.task, drop_output) };
+                unsafe { panics::contain_in(self.task, drop_here) };
             }
             Polled::NoOutput
         };
@@ -392,12 +392,12 @@ pub(crate) unsafe fn drop_output<F: Future, S>(task: TaskPtr) {
     // SAFETY: the caller owns the output slot of a task of this type (rule 6).
     let stage = unsafe { stage::<F, S>(task) };
     stage.with_mut(|stage| {
-        let drop = || {
+        let drop_in_place = || {
             // SAFETY: the slot is written; this is its only drop.
             unsafe { stage.cast::<Output<F::Output>>().drop_in_place() }
         };
         // SAFETY: the owner of the slot has a reference.
-        unsafe { panics::contain_in(task, || current::within(id(task), drop)) };
+        unsafe { panics::contain_in(task, || current::within(id(task), drop_in_place)) };
     });
 }
 
@@ -458,10 +458,10 @@ mod current {
     ///
     /// A thread runs a task while it polls the task's future, while a run or an abort drops that
     /// future, and while a run or the drop of the join handle drops the output. If a task's poll
-    /// runs another task, this returns the id of the inner one. From the end of a poll to the end
-    /// of that run no task is current otherwise, also if the run is nested in the poll of an outer
-    /// task: in the scheduler's hooks, in a wake of the join handle. Costs a load of a
-    /// thread-local.
+    /// runs another task, this returns the id of the inner one. Apart from these drops, no task is
+    /// current from the end of a poll to the end of that run, such as in the scheduler's hooks and
+    /// in the wake of a join waker. This holds even if the run is nested in the poll of an outer
+    /// task. Costs a load of a thread-local.
     ///
     /// ```
     /// use task_header::{Builder, current};

@@ -43,9 +43,9 @@
 //!      as usual.
 //!    - A poller by hand also waits for the set to become empty. Once its waker was displaced, no
 //!      wake of a task wakes it, nor does a wake in another poll. So each other poller that finds
-//!      the set empty, or ends while the set is empty, wakes it. The exception is a poller by hand
-//!      whose last poll found the set empty: it waits for new tasks alone, and `by_hand_waits` is
-//!      false.
+//!      the set empty, or ends while the set is empty, wakes the poller by hand. The exception is a
+//!      poller by hand whose last poll found the set empty: it waits for new tasks alone, and
+//!      `by_hand_waits` is false.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
 //! 7. At every 61st call of `next_ready` the tasks of the stack go behind those of `queue`. Without
 //!    this rule, a task that always yields would always be in `queue`, and the set would never take
@@ -198,7 +198,7 @@ impl Drop for LastWaker {
 /// assert_eq!(count.get(), 3);
 /// ```
 ///
-/// It stays on its thread:
+/// A set stays on its thread:
 ///
 /// ```compile_fail,E0277
 /// fn send<T: Send>(_: T) {}

@@ -19,7 +19,7 @@ use task_header::JoinHandle;
 
 /// Spawns tasks into a [`scope`].
 ///
-/// It stays on its thread.
+/// A scope stays on its thread.
 pub struct Scope<'scope, 'env: 'scope> {
     set: LocalSet,
     /// Invariant, so that `'scope` can't shrink to less than the waiting frame.

@@ -87,11 +87,11 @@ pub struct Recorder {
     workers: Box<[Lane]>,
     others: Mutex<Vec<Arc<Lane>>>,
     /// Identifies this recorder in each thread's list of lanes.
-    token: Arc<()>,
+    identity: Arc<()>,
 }
 
 thread_local! {
-    /// This thread's lanes, with the tokens of their recorders.
+    /// This thread's lanes, each with the identity of its recorder.
     static LANES: RefCell<Vec<(Arc<()>, Arc<Lane>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -107,7 +107,7 @@ impl Recorder {
             capacity: OnceLock::new(),
             workers: (0..workers).map(lane).collect(),
             others: Mutex::new(Vec::new()),
-            token: Arc::new(()),
+            identity: Arc::new(()),
             clock,
             places,
         }
@@ -172,7 +172,7 @@ impl Recorder {
             let own = |lanes: &[(Arc<()>, Arc<Lane>)]| {
                 lanes
                     .iter()
-                    .position(|(token, _)| Arc::ptr_eq(token, &self.token))
+                    .position(|(identity, _)| Arc::ptr_eq(identity, &self.identity))
             };
             if let Ok(lanes) = lanes.try_borrow() {
                 if let Some(at) = own(&lanes) {
@@ -181,10 +181,10 @@ impl Recorder {
                 }
             }
             if let Ok(mut lanes) = lanes.try_borrow_mut() {
-                // A token without another reference is of a recorder that was dropped.
-                lanes.retain(|(token, _)| Arc::strong_count(token) > 1);
+                // An identity without another reference is that of a recorder that was dropped.
+                lanes.retain(|(identity, _)| Arc::strong_count(identity) > 1);
                 let lane = self.add_thread();
-                lanes.push((self.token.clone(), lane.clone()));
+                lanes.push((self.identity.clone(), lane.clone()));
                 f(&lane);
             }
         });

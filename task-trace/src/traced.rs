@@ -5,8 +5,8 @@
 //! the span. For these events the future is polled with a waker that wraps the task's own. The
 //! wrapper costs one allocation a task.
 //!
-//! A subscriber is user code. If it panics at the use of a waker the panic is caught, as the code
-//! that uses the waker may not expect it.
+//! A subscriber is user code. If a subscriber panics at the use of a waker, the panic is caught:
+//! the code that uses the waker may not expect one.
 use crate::TaskKind;
 use pin_project_lite::pin_project;
 use std::{
@@ -66,7 +66,7 @@ pub fn trace<F: Future>(
 /// Makes the span of a task. The function is not generic, as its code is many times as long as the
 /// rest of [`trace`].
 fn span(kind: TaskKind, name: Option<&str>, at: &Location<'_>, size: usize) -> Span {
-    macro_rules! span {
+    macro_rules! span_of_kind {
         ($target:literal, $kind:literal) => {
             tracing::trace_span!(
                 target: $target,
@@ -83,9 +83,9 @@ fn span(kind: TaskKind, name: Option<&str>, at: &Location<'_>, size: usize) -> S
         };
     }
     match kind {
-        TaskKind::Task => span!("tokio::task", "task"),
-        TaskKind::Local => span!("tokio::task", "local"),
-        TaskKind::Blocking => span!("tokio::task::blocking", "blocking"),
+        TaskKind::Task => span_of_kind!("tokio::task", "task"),
+        TaskKind::Local => span_of_kind!("tokio::task", "local"),
+        TaskKind::Blocking => span_of_kind!("tokio::task::blocking", "blocking"),
     }
 }
 

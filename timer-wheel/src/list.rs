@@ -27,11 +27,11 @@ unsafe fn inner<T: Entry>(entry: NonNull<T>) -> *mut Inner<T> {
 /// # Safety
 /// The entry is live, and in no wheel but the caller's.
 #[inline(always)]
-unsafe fn read<T: Entry, R>(entry: NonNull<T>, read: impl FnOnce(&Inner<T>) -> R) -> R {
+unsafe fn read<T: Entry, R>(entry: NonNull<T>, f: impl FnOnce(&Inner<T>) -> R) -> R {
     // SAFETY: guaranteed by the caller.
     let inner = unsafe { inner(entry) };
     // SAFETY: guaranteed by the caller: no other code writes the node.
-    read(unsafe { &*inner })
+    f(unsafe { &*inner })
 }
 
 /// Writes to an entry's node.
@@ -39,11 +39,11 @@ unsafe fn read<T: Entry, R>(entry: NonNull<T>, read: impl FnOnce(&Inner<T>) -> R
 /// # Safety
 /// As for [`read`].
 #[inline(always)]
-unsafe fn write<T: Entry>(entry: NonNull<T>, write: impl FnOnce(&mut Inner<T>)) {
+unsafe fn write<T: Entry>(entry: NonNull<T>, f: impl FnOnce(&mut Inner<T>)) {
     // SAFETY: guaranteed by the caller.
     let inner = unsafe { inner(entry) };
     // SAFETY: guaranteed by the caller: no other code uses the node.
-    write(unsafe { &mut *inner });
+    f(unsafe { &mut *inner });
 }
 
 /// Returns the next entry of the ring. Returns `None` if this entry is in no ring.
@@ -113,7 +113,7 @@ pub(crate) unsafe fn push<T: Entry>(head: &mut Head<T>, entry: NonNull<T>) {
 pub(crate) struct Unlinked<T> {
     /// The pointer to the entry that `into_ptr` returned.
     pub(crate) entry: NonNull<T>,
-    /// The entry that was behind it in the ring. `None` if it was alone.
+    /// The next entry of the ring, or `None` if the ring had no other entry.
     pub(crate) next: Head<T>,
 }
 

@@ -227,12 +227,12 @@ impl<V> Timers<V> {
         unsafe { self.wheel.deadline(timer) }
     }
 
-    /// Passes each timer that expires at `now` or before to `expired`, in order. `now` is the
+    /// Calls `expired` with each timer that expires at `now` or earlier, in order. `now` is the
     /// present tick. If it is before the [tick of the timers](Self::now), they use their own tick
     /// instead.
     ///
-    /// The callback gets the timers, and may do anything with them. A timer that it inserts with a
-    /// deadline of at most `now` expires in the same call: see [`Wheel::advance`].
+    /// The callback also gets these `Timers`, and may do anything with them. A timer that it
+    /// inserts with a deadline of at most `now` expires in the same call: see [`Wheel::advance`].
     ///
     /// ```
     /// use timer_wheel::Timers;

@@ -359,7 +359,7 @@ impl<T: Entry> Wheel<T> {
         Some(unsafe { list::when(entry) })
     }
 
-    /// Passes each entry that expires at `now` or before to `expired`, in order.
+    /// Calls `expired` with each entry that expires at `now` or earlier, in order.
     ///
     /// `now` is the present tick. If it is before the [wheel's tick](Self::now), the wheel uses its
     /// own tick instead.

@@ -5,9 +5,9 @@ use sync_shim::panics::contain;
 /// An array of up to `N` wakers: collected under a lock, woken after its release.
 ///
 /// Every waker that was pushed is woken, in order: by [`wake_all`](Self::wake_all), or when the
-/// list is dropped. This holds even if other wakers panic (with `std`; without it, even if one
-/// does). So a list that is declared before the lock's guard wakes after the release, however the
-/// function returns.
+/// list is dropped. This holds even if other wakers panic. (Without `std` it holds only if at most
+/// one of them panics.) So a list that is declared before the lock's guard wakes after the release,
+/// however the function returns.
 ///
 /// ```
 /// use std::{collections::VecDeque, sync::Mutex, task::Waker};

@@ -94,7 +94,8 @@ fn waker_takes_over_a_reference() {
     assert_eq!(target.refs.load(Relaxed), 1);
 }
 
-/// A task that its wakes push to a queue, by the standard library's trait and by this crate's.
+/// A task that a wake pushes to a queue: a wake by the standard library's trait, or by this
+/// crate's.
 #[derive(Default)]
 struct Pushed<const PANICS: bool>(Arc<Mutex<Vec<Arc<Self>>>>);
 

@@ -167,7 +167,7 @@ sync_shim::thread_local! {
 struct Kept(Cell<Option<NonNull<Mine>>>);
 
 impl Kept {
-    /// Caches `mine`, if any. Frees the cache before it, whose record is not busy.
+    /// Caches `mine`, if any. Frees the previous cache, whose record is not busy.
     fn keep(&self, mine: Option<NonNull<Mine>>) {
         let at = mine.map_or(ptr::null(), |mine| mine.as_ptr().cast_const());
         // If `LAST` is gone, as when a thread of a model ends, nothing points to the cache.
@@ -315,8 +315,9 @@ impl Registry {
     /// As the drop comes after the wait, `keep` may own the scheduler.
     ///
     /// Inside an announcement of the calling thread, to any registry, this does not wait yet, but
-    /// calls `keep`. That returns the scheduler, or a reference that keeps the scheduler alive.
-    /// When the outermost announcement has ended, the thread waits, and then drops that value.
+    /// calls `keep`, which returns the scheduler, or a reference that keeps the scheduler alive.
+    /// When the outermost announcement has ended, the thread waits, and then drops the value that
+    /// `keep` returned.
     pub fn wait_keeping<T: 'static>(this: &Arc<Self>, keep: impl FnOnce() -> T) {
         let Some(outermost) = outermost() else {
             this.wait();

@@ -130,7 +130,7 @@ pub trait RunQueue<T: Linked> {
     /// worker takes its next item at once.
     ///
     /// Meanwhile [`push_next`](Self::push_next) may keep a lone item where no thief finds it, and
-    /// notify nobody of it. By default it does what it does otherwise.
+    /// notify nobody of it. By default, `push_next` does here what it always does.
     #[inline]
     fn between_items<R>(&self, f: impl FnOnce() -> R) -> R {
         f()

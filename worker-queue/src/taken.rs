@@ -1,4 +1,4 @@
-//! The results of a take: one item of the own queue, or a batch from another queue.
+//! The results of a take: one item of the worker's own queue, or a batch from another queue.
 
 /// The item that a worker runs next; see [`WorkerQueue::next`](crate::WorkerQueue::next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

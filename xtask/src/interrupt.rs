@@ -25,7 +25,7 @@ pub(crate) fn watch() {
 #[cfg(not(unix))]
 pub(crate) fn watch() {}
 
-/// Returns whether such a signal has come.
+/// Returns whether a signal has come since [`watch`] was called.
 pub(crate) fn came() -> bool {
     // Ordering: as in `watch`.
     CAME.load(Relaxed)

@@ -69,7 +69,7 @@ pub(crate) fn files(root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns whether a link of a document in `folder` breaks one of the rules above. `is_published`
-/// says whether rule 1 is for the document.
+/// says whether rule 1 applies to the document.
 fn is_dead(link: &str, folder: &Path, is_published: bool) -> bool {
     if link.starts_with("https://") || link.starts_with('#') {
         return false;
@@ -95,8 +95,8 @@ fn definition(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix('[')?.split_once("]: ")
 }
 
-/// Returns each text in brackets that leads nowhere, and the number of its line. The box of a list
-/// of tasks, `[ ]`, is none.
+/// Returns each text in brackets that leads nowhere, and the number of its line. The box `[ ]` of a
+/// list of tasks does not count.
 fn without_target(text: &str) -> Vec<(usize, &str)> {
     let prose = without_code(text);
     let defined: Vec<_> = text.lines().filter_map(definition).collect();
@@ -163,8 +163,8 @@ fn without_code(text: &str) -> String {
     String::from_utf8(prose).expect("whole characters were replaced")
 }
 
-/// Returns the length of code that ends with this number of backquotes, together with these. `None`
-/// if the paragraph ends before.
+/// Returns the length of code that ends with this number of backquotes, these included. `None` if
+/// the paragraph ends before.
 fn code_length(text: &str, quotes: usize) -> Option<usize> {
     let paragraph = text.find("\n\n").map_or(text, |end| &text[..end]);
     let mut at = 0;

@@ -2,9 +2,10 @@
 //! allow.
 //!
 //! A project that takes one of the crates need not update the packages of its lockfile, unless one
-//! is older than the crates can use. For that, each manifest names the oldest version, with its
-//! three numbers. The step writes a package that depends on the published crates with all their
-//! features, and on exactly that version of each of their dependencies, and checks the package.
+//! is older than the crates can use. For that, each manifest names the oldest version of each
+//! dependency, with all three numbers. The step writes a package that depends on the published
+//! crates with all their features, and on exactly that version of each of their dependencies, and
+//! checks the package.
 //!
 //! Cargo's own option, `-Z direct-minimal-versions`, is of nightly alone, and also takes the oldest
 //! dependencies of tests. The dependencies of dependencies are those of `Cargo.lock`, where they
@@ -16,14 +17,15 @@ use project::{
 };
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
-/// The crates that are checked in a build of their own, as the dependencies of theirs need newer
-/// versions than the other crates. All other crates are checked in one build.
+/// The crates that are checked in a build of their own, as their dependencies need newer versions
+/// than the other crates do. All other crates are checked in one build.
 const ALONE: &[&str] = &["selvedge-hyper", "selvedge-macros"];
 
 /// The features that bring a model checker: only a crate's own tests turn them on.
 const FOR_MODELS: [&str; 3] = ["loom", "shuttle", "tsan"];
 
-/// The cfgs that compile the code of other systems and targets here, and the crates that have it.
+/// The cfgs that compile the code of other systems and targets here, and the crates that have such
+/// code.
 const ELSEWHERE: &str = "--cfg selvedge_polling --cfg selvedge_portable";
 const HAVE_ELSEWHERE: [&str; 2] = ["net-driver", "sync-shim"];
 
@@ -103,7 +105,7 @@ fn oldest<'a>(crates: &[&'a Package], published: &[&Package]) -> Result<Oldest<'
     let mut oldest: Oldest = BTreeMap::new();
     for package in crates {
         let ours = |name: &str| published.iter().any(|package| package.name == name);
-        // No user has a cfg that begins so. It is for the crates' own models.
+        // No user sets a cfg that begins so: such a cfg is for the crates' own models.
         let is_for_models = |target: &str| target.starts_with("cfg(selvedge_");
         let normal = package.dependencies.iter().filter(|dependency| {
             let target = dependency.target.as_deref();

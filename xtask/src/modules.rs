@@ -8,9 +8,9 @@
 //! Files that reach each other by imports form a cycle. A cycle of two files is allowed if
 //! [`PAIRS`] gives a reason; a larger cycle is not allowed.
 //!
-//! Without `--crate` the command also checks the crates of the workspace: none depends on one that
-//! depends on it, tests and examples included. [`BACK`] has the exception. The step `modules` of
-//! `cargo xtask test` does so too.
+//! Without `--crate` the command also checks that no dependencies between crates of the workspace
+//! form a cycle, those of tests and examples included. [`BACK`] has the exception. The step
+//! `modules` of `cargo xtask test` does so too.
 use crate::syntax;
 use anyhow::Result;
 use project::{
@@ -62,7 +62,7 @@ pub(crate) struct Options {
     crates: Vec<String>,
 }
 
-/// The one crate that depends on a crate above itself, that crate, and the reason.
+/// The one dependency that closes a cycle of crates: its two crates, and the reason.
 const BACK: (&str, &str, &str) = (
     "selvedge-macros",
     "selvedge",
@@ -74,7 +74,7 @@ pub(crate) fn check() -> Result<bool> {
     run(&Options { crates: Vec::new() })
 }
 
-/// Checks that no package depends on one that depends on it, by dependencies of all kinds.
+/// Checks that the dependencies between packages form no cycle. All kinds of dependencies count.
 fn has_order(packages: &[Package]) -> bool {
     let needed = |package: &Package| -> BTreeSet<String> {
         let names = package.dependencies.iter().map(|needed| &needed.name);
@@ -355,7 +355,7 @@ fn cycles(edges: &Edges) -> BTreeSet<BTreeSet<String>> {
 mod tests {
     use super::*;
 
-    /// Returns the cycles between files, each with its path and its text.
+    /// Returns the cycles between these files. Each file is given by its path and its text.
     fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let mut imports = Imports::default();
         let path = |file: &str| -> Path {

@@ -2,8 +2,8 @@
 //!
 //! The step packs all published crates, as for a release, and unpacks them beside each other. Then
 //! it checks each unpacked crate: without features, with the default features, and with all. If the
-//! toolchain of the promised Rust is installed, that toolchain makes the check. This installs one:
-//! `rustup toolchain install 1.85.0 --profile minimal`.
+//! toolchain of the promised Rust is installed, that toolchain makes the check. This command
+//! installs it: `rustup toolchain install 1.85.0 --profile minimal`.
 //!
 //! Otherwise clippy makes the check with the Rust that runs the step. clippy also finds items of
 //! the standard library that are too new, and this file finds some syntax that is too new. The step

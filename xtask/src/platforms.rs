@@ -43,7 +43,7 @@ struct Platform {
     flags: fn(&Path) -> String,
 }
 
-/// The compiler, and those of its libraries that few machines have. It is of x86-64.
+/// The compiler, which runs on x86-64, and those of its libraries that few machines have.
 const COMPILER: Packages = Packages {
     folder: "rust",
     rust: &[
@@ -93,8 +93,8 @@ const PLATFORMS: &[Platform] = &[
         flags: |work| {
             let root = work.join("i686-libc");
             let root = root.display();
-            // The program names its loader and its libraries by their paths there, as this machine
-            // need not have them.
+            // The program names its loader and its libraries by their paths below `root`, as this
+            // machine need not have them elsewhere.
             format!(
                 "-Clinker=gcc -Clink-arg=-m32 -Clink-arg=--sysroot={root} \
                  -Clink-arg=-B{root}/usr/lib/gcc/x86_64-linux-gnu/12/32 \

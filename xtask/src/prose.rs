@@ -1,4 +1,5 @@
-//! The step `prose`: checks of comments, documents and names that need no reader.
+//! The step `prose`: checks of comments, documents and names, as far as no reader is needed for
+//! them.
 //!
 //! - A line of a comment or of Markdown has at most 100 columns, and a test's name has at most 60
 //!   characters. A table, a line with a link or a web address, and a fenced block may be wider.

@@ -115,7 +115,7 @@ impl Crates {
                 self.used(place, &used.tree, survey)?;
             }
         }
-        survey.look(&place.show(), &[Docs(&module.syntax.attrs)], None);
+        survey.check_item(&place.show(), &[Docs(&module.syntax.attrs)], None);
         Ok(())
     }
 
@@ -187,11 +187,11 @@ impl Crates {
             .filter_map(made_by_macro)
             .flatten()
             .collect();
-        if let Some(made) = made.iter().find(|made| made.name == name) {
-            survey.look(&shown, &[Docs(&made.attributes)], None);
+        if let Some(item) = made.iter().find(|item| item.name == name) {
+            survey.check_item(&shown, &[Docs(&item.attributes)], None);
         }
         if let Some(item) = self.items(&at).find(|item| is_named(item, &name)) {
-            survey.look(&shown, &[Docs(attributes(item))], None);
+            survey.check_item(&shown, &[Docs(attributes(item))], None);
             if let Item::Trait(of) = item {
                 survey.members_of_trait(&shown, of);
             }
@@ -203,7 +203,7 @@ impl Crates {
     fn resolve(&self, at: &Place, name: &str) -> Option<(Place, String)> {
         let here = |item: &Item| {
             is_named(item, name)
-                || made_by_macro(item).is_some_and(|made| made.iter().any(|made| made.name == name))
+                || made_by_macro(item).is_some_and(|made| made.iter().any(|one| one.name == name))
         };
         if self.items(at).any(here) {
             return Some((at.clone(), name.into()));
@@ -280,14 +280,14 @@ impl Crates {
             });
             for made in rules.filter_map(made_by_macro).flatten() {
                 let docs = [Docs(&made.attributes), of_type, of_impl];
-                survey.look(&format!("{shown}::{}", made.name), &docs, Some(&made.name));
+                survey.check_item(&format!("{shown}::{}", made.name), &docs, Some(&made.name));
             }
         }
         let parts = member_parts(member).filter(|(vis, ..)| is_public(vis));
         if let Some((_, name, attributes)) = parts {
             let name = name.to_string();
             let docs = [Docs(attributes), of_type, of_impl];
-            survey.look(&format!("{shown}::{name}"), &docs, Some(&name));
+            survey.check_item(&format!("{shown}::{name}"), &docs, Some(&name));
         }
     }
 
@@ -301,7 +301,7 @@ impl Crates {
 impl Survey {
     /// Checks one item. In `docs` its own docs come first, and then the docs whose example the item
     /// may share.
-    fn look(&mut self, shown: &str, docs: &[Docs<'_>], shares: Option<&str>) {
+    fn check_item(&mut self, shown: &str, docs: &[Docs<'_>], shares: Option<&str>) {
         let Some((own, others)) = docs.split_first() else {
             return;
         };
@@ -326,7 +326,7 @@ impl Survey {
             };
             let docs = [Docs(attributes), Docs(&of.attrs)];
             let name = name.to_string();
-            self.look(&format!("{shown}::{name}"), &docs, Some(&name));
+            self.check_item(&format!("{shown}::{name}"), &docs, Some(&name));
         }
     }
 }

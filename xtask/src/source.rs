@@ -7,9 +7,9 @@ use std::{
 };
 
 /// Returns the text with blanks in place of comments, literals, and items that a `cfg` leaves out.
-/// Every character keeps its place. A `cfg` is evaluated with the flag that `set` names and all
-/// features on, and with `test` off.
-pub fn code(source: &str, set: &str) -> String {
+/// Every character keeps its place. A `cfg` is evaluated with all features on, with `test` off, and
+/// with `flag` as the one cfg flag that counts as set.
+pub fn code(source: &str, flag: &str) -> String {
     let mut text = source.to_owned();
     let mut at = 0;
     while let Some(first) = source[at..].chars().next() {
@@ -23,7 +23,7 @@ pub fn code(source: &str, set: &str) -> String {
         let begin = at + found;
         let end = closing(&text, begin + 1) + 1;
         at = end;
-        if !holds(&source[begin + "#[cfg(".len()..end - ")]".len()], set) {
+        if !holds(&source[begin + "#[cfg(".len()..end - ")]".len()], flag) {
             at = end_of_item(&text, end);
             blank(&mut text, begin..at);
         }
@@ -107,13 +107,13 @@ pub struct Module {
 
 /// Returns the modules of the library or program with this root file, except those that a `cfg`
 /// leaves out.
-pub fn modules(root: &Path, set: &str) -> Result<Vec<Module>> {
+pub fn modules(root: &Path, flag: &str) -> Result<Vec<Module>> {
     let folder = root.parent().context("a root file has a folder")?;
     let mut found = Vec::new();
     let mut rest = vec![(root.to_owned(), folder.to_owned(), String::new())];
     while let Some((file, folder, path)) = rest.pop() {
         let source = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let code = code(&source, set);
+        let code = code(&source, flag);
         let mut named = None;
         for (line, written) in code.lines().zip(source.lines()) {
             if line.trim().starts_with("#[path") {
@@ -182,13 +182,13 @@ pub fn arguments(text: &str, open: usize) -> Vec<&str> {
     found
 }
 
-/// Returns whether a `cfg` holds.
-pub fn holds(predicate: &str, set: &str) -> bool {
+/// Returns whether a `cfg` holds. `flag` is the one cfg flag that counts as set.
+pub fn holds(predicate: &str, flag: &str) -> bool {
     let predicate = predicate.trim();
     let Some((how, rest)) = predicate.split_once('(') else {
         let of_system = format!("target_os = {:?}", std::env::consts::OS);
         let of_processor = format!("target_arch = {:?}", std::env::consts::ARCH);
-        return predicate == set
+        return predicate == flag
             || [of_system, of_processor]
                 .iter()
                 .any(|ours| predicate == ours)
@@ -196,7 +196,7 @@ pub fn holds(predicate: &str, set: &str) -> bool {
             || (predicate == "unix" && cfg!(unix));
     };
     let list = arguments(predicate, predicate.len() - rest.len() - 1);
-    let mut list = list.into_iter().map(|predicate| holds(predicate, set));
+    let mut list = list.into_iter().map(|predicate| holds(predicate, flag));
     match how.trim() {
         "not" => !list.any(|holds| holds),
         "any" => list.any(|holds| holds),

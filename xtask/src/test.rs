@@ -102,7 +102,7 @@ const STEPS: &[Step] = &[
     ("loom", "the models, the long ones with a bound", models),
     (
         "report",
-        "whether docs/verification.md lists the models and mutants that there are, and a tenth at most is justified",
+        "whether docs/verification.md lists the models and mutants that there are, and at most a tenth of the mutants is justified",
         report,
     ),
 ];

@@ -49,8 +49,8 @@ const MADE: &[&str] = &[
 
 const TABLE: &str = "docs/from-tokio.md";
 
-/// The file of the test that names each stable item of a module that is the same.
-/// The first two are only compiled, and the others run on both.
+/// For each module, the file of the test that names each stable item which is the same. The first
+/// two are only compiled, and the others run on both runtimes.
 const TESTS: &[(&str, &str)] = &[
     ("runtime", "guide/tests/same_as_tokio.rs"),
     ("task", "guide/tests/same_as_tokio.rs"),
@@ -645,7 +645,7 @@ impl Test {
     }
 }
 
-/// Returns the module of an item. That of an attribute's argument is the attribute.
+/// Returns the module of an item. The module of an attribute's argument is the attribute.
 fn module_of(path: &str) -> &str {
     path.split([':', '(']).next().unwrap_or_default()
 }

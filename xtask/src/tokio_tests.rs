@@ -5,8 +5,8 @@
 //! `selvedge` under tokio's names. Nothing of the tests is in this repository.
 //!
 //! A function that does not compile is turned off, so that the other tests of its file run. Each
-//! test has a process and a time of its own. A test may fail only if a row of
-//! `tokio_tests/expected.toml` says why. A row whose test passes is an error too.
+//! test runs in a process of its own, with a time limit of its own. A test may fail only if a row
+//! of `tokio_tests/expected.toml` says why. A row whose test passes is an error too.
 use crate::{flaky, interrupt};
 use anyhow::{Context, Result, ensure};
 use expected::{Expected, Kind};
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Runs only the tests of these files. A name is without `.rs`.
     #[arg(long = "file", value_name = "FILE", value_delimiter = ',')]
     files: Vec<String>,
-    /// The most time that a test may take. A longer one is killed, and hangs.
+    /// The most time that a test may take. A test that takes longer is killed, and counts as hung.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
     /// The number of tests that run at a time.
@@ -60,7 +60,8 @@ struct Failure {
 }
 
 impl Failure {
-    /// Returns a line of the output that tells most.
+    /// Returns the most telling line of the output: the message of the last panic, or else the last
+    /// line that is not empty.
     fn line(&self) -> &str {
         let line = match self.output.rsplit_once("panicked at") {
             Some((_, panic)) => panic.lines().nth(1),
@@ -93,7 +94,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 /// The results of a file.
 struct Results {
-    is_broken: bool,
+    /// Whether nothing of the file compiles. Then `failures` has all its tests.
+    compiles_nothing: bool,
     passed: usize,
     failures: Vec<Failure>,
 }
@@ -121,12 +123,12 @@ fn run_all(
             output: error.clone(),
         });
         let empty = Results {
-            is_broken: file.is_broken,
+            compiles_nothing: file.compiles_nothing,
             passed: 0,
             failures: off.collect(),
         };
         results.insert(name.clone(), empty);
-        if let (Some(program), false) = (&file.program, file.is_broken) {
+        if let (Some(program), false) = (&file.program, file.compiles_nothing) {
             tests.extend(list(program)?.into_iter().map(|test| (name, program, test)));
         }
     }
@@ -191,7 +193,7 @@ fn run_one(
         .env("CARGO_MANIFEST_DIR", folder)
         .stdout(file.try_clone()?)
         .stderr(file);
-    // The end of a test that hangs takes its children along.
+    // A process group, so that killing a hung test also kills its children.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn().with_context(|| format!("running {test}"))?;
@@ -235,7 +237,7 @@ fn print_reasons(results: &BTreeMap<String, Results>, expected: &mut Expected) -
     for (file, results) in results {
         for failure in &results.failures {
             let Failure { test, end, output } = failure;
-            match expected.row(file, test, results.is_broken, output) {
+            match expected.row(file, test, results.compiles_nothing, output) {
                 Some(row) => *kinds.entry(row.kind).or_default() += 1,
                 None => {
                     say!("no row: {file}::{test}: {end:?}: {}", failure.line());

@@ -36,7 +36,7 @@ impl Shared {
     }
 
     pub(super) fn has_work(&self) -> bool {
-        let of = |worker: &Remote| !worker.deque.is_empty() || !worker.fifo.is_empty();
-        !self.injector.is_empty() || self.workers.iter().any(of)
+        let has_job = |worker: &Remote| !worker.deque.is_empty() || !worker.fifo.is_empty();
+        !self.injector.is_empty() || self.workers.iter().any(has_job)
     }
 }

@@ -21,7 +21,7 @@ fn work(core: Option<Box<UnsafeCell<u32>>>) -> u32 {
 }
 
 /// Asserts that nothing was on offer before, and returns whether a helper must be requested.
-fn offered<T: Send>(offered: Offered<T>) -> bool {
+fn needs_helper<T: Send>(offered: Offered<T>) -> bool {
     assert!(offered.before.is_none());
     offered.request
 }
@@ -36,7 +36,7 @@ fn offered_value_is_taken_exactly_once() {
             thread::spawn(move || work(lent.accept()))
         };
         let core = Box::new(UnsafeCell::new(0));
-        assert!(offered(lent.offer(core)));
+        assert!(needs_helper(lent.offer(core)));
         let back = work(lent.take());
         assert_eq!(other.join().unwrap() + back, 1);
     });
@@ -49,7 +49,7 @@ fn offered_value_is_taken_exactly_once() {
 fn returned_value_shows_the_other_threads_writes() {
     model(|| {
         let lent = Arc::new(Lent::new());
-        assert!(offered(lent.offer(Box::new(UnsafeCell::new(0)))));
+        assert!(needs_helper(lent.offer(Box::new(UnsafeCell::new(0)))));
         let other = {
             let lent = lent.clone();
             thread::spawn(move || {
@@ -58,7 +58,7 @@ fn returned_value_shows_the_other_threads_writes() {
                     // SAFETY: as in `work`.
                     unsafe { *runs += 1 }
                 });
-                let _ = offered(lent.offer(core));
+                let _ = needs_helper(lent.offer(core));
                 1
             })
         };
@@ -121,11 +121,11 @@ fn second_offer_is_found_by_the_first_request() {
             let (lent, requests) = (lent.clone(), requests.clone());
             thread::spawn(move || accept(&lent, &requests).unwrap_or(0))
         };
-        request(offered(lent.offer(Box::new(UnsafeCell::new(0)))));
+        request(needs_helper(lent.offer(Box::new(UnsafeCell::new(0)))));
         let back = lent.take();
         let again = back.is_some();
         if let Some(core) = back {
-            request(offered(lent.offer(core)));
+            request(needs_helper(lent.offer(core)));
         }
         let found = other.join().unwrap();
         let late = accept(&lent, &requests).unwrap_or(0);

@@ -15,7 +15,7 @@ const TURNS: usize = 2;
 const JOBS: usize = SUBMITTERS * (2 * TURNS + 1);
 
 #[derive(Default)]
-struct Books {
+struct Counts {
     running: AtomicUsize,
     ran: AtomicUsize,
     dropped: AtomicUsize,
@@ -40,51 +40,51 @@ impl Latch {
     }
 }
 
-struct Errand {
-    books: Arc<Books>,
+struct CountedJob {
+    counts: Arc<Counts>,
     done: Arc<Latch>,
     is_under_cap: bool,
 }
 
 // Ordering: Relaxed, these are counts. The models read `ran` and `dropped` after the joins.
-impl Job for Errand {
+impl Job for CountedJob {
     fn run(self) {
         let counted = usize::from(self.is_under_cap);
-        let others = self.books.running.fetch_add(counted, Relaxed);
+        let others = self.counts.running.fetch_add(counted, Relaxed);
         thread::yield_now();
-        self.books.running.fetch_sub(counted, Relaxed);
+        self.counts.running.fetch_sub(counted, Relaxed);
         // No assertion: the pool catches panics. A job that breaks the cap is not counted.
         let is_fine = others + counted <= CAP;
-        self.books.ran.fetch_add(usize::from(is_fine), Relaxed);
+        self.counts.ran.fetch_add(usize::from(is_fine), Relaxed);
         self.done.arrive();
     }
 }
 
-impl Drop for Errand {
+impl Drop for CountedJob {
     fn drop(&mut self) {
         // Ordering: Relaxed, a count.
-        self.books.dropped.fetch_add(1, Relaxed);
+        self.counts.dropped.fetch_add(1, Relaxed);
     }
 }
 
 /// Submits two jobs at a time and waits for both, then submits one more job and does not wait for
-/// it. With `beyond` the last job is urgent. Returns how many jobs the pool refused.
-fn submit(pool: &Pool<Errand>, books: &Arc<Books>, beyond: bool) -> usize {
-    let errand = |done: &Arc<Latch>, is_under_cap| Errand {
-        books: books.clone(),
+/// it. With `is_urgent` the last job is urgent. Returns how many jobs the pool refused.
+fn submit(pool: &Pool<CountedJob>, counts: &Arc<Counts>, is_urgent: bool) -> usize {
+    let job = |done: &Arc<Latch>, is_under_cap| CountedJob {
+        counts: counts.clone(),
         done: done.clone(),
         is_under_cap,
     };
     for _ in 0..TURNS {
         let done = Arc::default();
         for _ in 0..2 {
-            pool.submit(errand(&done, true)).unwrap();
+            pool.submit(job(&done, true)).unwrap();
         }
         done.wait(2);
     }
-    books.through.arrive();
-    let last = errand(&Arc::default(), !beyond);
-    if beyond {
+    counts.through.arrive();
+    let last = job(&Arc::default(), !is_urgent);
+    if is_urgent {
         pool.submit_now(last, "now").unwrap();
         return 0;
     }
@@ -105,14 +105,14 @@ fn three_submitters_racing_close_lose_no_job() {
             ..Settings::default()
         };
         let pool = Pool::new(settings);
-        let books = Arc::new(Books::default());
+        let counts = Arc::new(Counts::default());
         let submitters: Vec<_> = (0..SUBMITTERS)
             .map(|n| {
-                let (pool, books) = (pool.clone(), books.clone());
-                thread::spawn(move || submit(&pool, &books, n == 0))
+                let (pool, counts) = (pool.clone(), counts.clone());
+                thread::spawn(move || submit(&pool, &counts, n == 0))
             })
             .collect();
-        books.through.wait(SUBMITTERS);
+        counts.through.wait(SUBMITTERS);
         let left = pool.close();
         let mut back = left.len();
         for submitter in submitters {
@@ -121,8 +121,8 @@ fn three_submitters_racing_close_lose_no_job() {
         pool.join();
         drop(left);
         // Ordering: Relaxed, after the joins.
-        assert_eq!(books.ran.load(Relaxed) + back, JOBS);
-        assert_eq!(books.dropped.load(Relaxed), JOBS);
+        assert_eq!(counts.ran.load(Relaxed) + back, JOBS);
+        assert_eq!(counts.dropped.load(Relaxed), JOBS);
         let counts = pool.counts();
         assert_eq!((counts.threads, counts.idle, counts.queue), (0, 0, 0));
         assert_eq!(pool.handles(), 1);

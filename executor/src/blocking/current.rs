@@ -22,7 +22,7 @@ pub(crate) fn within<R>(has_runtime: bool, f: impl FnOnce() -> R) -> R {
     CurrentPool::within_found(has_runtime.then_some(find), f)
 }
 
-/// As [`within`] a runtime, until the guard is dropped.
+/// Does the same as [`within`], for a runtime, until the guard is dropped.
 pub(crate) fn enter() -> EnteredPool {
     CurrentPool::enter_found(find)
 }

@@ -13,9 +13,9 @@ impl Builder {
     /// - hands a worker over to another thread if the worker's task is in a
     ///   [`syscall`](crate::syscall()) that takes long;
     /// - makes busy workers look at the injector if tasks wait there and no worker takes any;
-    /// - fires timers and polls sockets if no worker waits for them: at once if a worker is idle,
-    ///   which it then wakes, or else once a timer has been due for 5 ms, or no worker has polled
-    ///   the sockets for that long;
+    /// - fires timers and polls sockets if no worker waits for them: at once if a worker is idle
+    ///   (the monitor then also wakes that worker), or else once a timer has been due for 5 ms, or
+    ///   no worker has polled the sockets for that long;
     /// - reports [long polls](Self::on_stall).
     ///
     /// The monitor looks at the workers every 1 to 10 ms while any worker is busy. When all workers

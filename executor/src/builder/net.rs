@@ -66,8 +66,8 @@ impl Builder {
     }
 
     /// Sets how many events a worker that has tasks to run takes at once. The default is the number
-    /// of [`max_io_events_per_tick`](Self::max_io_events_per_tick). A larger number counts as that
-    /// one.
+    /// of [`max_io_events_per_tick`](Self::max_io_events_per_tick), which is also the largest
+    /// number that has an effect.
     ///
     /// The number is also the argument of [`Park::poll`](crate::park::Park::poll) of a
     /// [driver](Self::driver) of your own.

@@ -10,7 +10,7 @@ use std::{
 };
 use task_header::JoinHandle;
 
-/// Runs futures in a scheduling group. Every future implements it.
+/// Runs futures in a scheduling group. Every future implements this trait.
 ///
 /// ```
 /// use selvedge_executor::{SchedulingGroup, WithGroup};

@@ -1,4 +1,4 @@
-//! Homes: where a task runs whose workers do not steal.
+//! Homes: on which worker a task runs, in a runtime whose workers do not steal.
 //!
 //! In a *sharded* runtime ([`Builder::sharded`](crate::Builder::sharded)) a woken task comes back
 //! to its *home*, whichever thread wakes it. This thread may be another worker: the one that waits
@@ -19,19 +19,19 @@
 //! 2. *No task waits beside its sleeping home.* The thread that has pushed into an inbox makes a
 //!    `SeqCst` fence, and then wakes the home if the home's bit says that it sleeps (rule 3). A
 //!    home that goes to sleep sets that bit, makes a `SeqCst` fence, and then looks at its inbox.
-//!    One of the two fences is first. If it is the pushing thread's, the home sees the task. If it
-//!    is the home's, the pushing thread sees the bit, or that the bit was cleared after that. The
-//!    thread that clears the bit unparks the home, or is the home's own. If the home then sleeps
-//!    again, the same holds for that sleep.
+//!    One of the two fences is first. If the pushing thread's fence is first, the home sees the
+//!    task. If the home's fence is first, the pushing thread sees the bit, or sees that the bit has
+//!    been cleared since. The thread that clears the bit unparks the home, or is the home's own
+//!    thread. If the home then sleeps again, the same holds for that sleep.
 //! 3. *One thread unparks the home, and only the home.* No other worker could run the task. A
 //!    pushing thread that finds the bit set tries to clear it. The thread that has cleared the bit
 //!    has chosen the home as a notifier does, so the home counts as searching, and this thread
 //!    unparks it. Each other thread of the burst, and a notifier, leaves the unpark to this thread.
 //!    A home has polled a task, so it has a thread, or had one until it was dropped (rule 5).
-//! 4. *A busy home* looks at its inbox where it looks at the injector. One that shares its time
-//!    looks before each poll. The thread that pushes nudges the home. A home that has just found
-//!    work ignores nudges. If it then does not look for some milliseconds, the monitor makes it
-//!    look.
+//! 4. *A busy home* looks at its inbox whenever it looks at the injector. A home that shares its
+//!    time looks before each poll. The thread that pushes nudges the home. A home that has just
+//!    found work ignores nudges. If it then does not look for some milliseconds, the monitor makes
+//!    it look.
 //! 5. *The end.* A home leaves only when its list of live tasks is empty, and so after all tasks
 //!    that are on their way to its inbox. A driven worker may be dropped earlier. So while a
 //!    runtime closes, an inbox is a queue like the injector: each worker ends the tasks in all

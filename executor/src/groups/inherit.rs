@@ -4,8 +4,8 @@
 //! 2. A closure of `spawn_blocking` or `block_in_place`, and the rest of a poll that has given its
 //!    worker away, have no turn. Their group is kept here, by a counted reference. If the group is
 //!    destroyed meanwhile, their spawns go to main.
-//! 3. Everything else belongs to main, such as a `block_on`, or a waker or a hook for a sleep that
-//!    a worker calls between two polls.
+//! 3. Everything else belongs to main, such as a `block_on`, and the wakers and hooks that a
+//!    worker calls between two polls.
 use super::group::Group;
 use crate::worker::{
     context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler, shared::Shared,
@@ -38,8 +38,8 @@ fn get() -> Option<Arc<Group>> {
     group.ok().flatten()
 }
 
-/// The group that spawns of this thread inherit, until this is dropped. The value holds the group
-/// that it replaces, or nothing if the thread keeps its group.
+/// The group that the tasks spawned by this thread inherit, until this value is dropped. The value
+/// holds the group that it replaces, or nothing if the thread keeps its group.
 pub(crate) struct Inherited(Option<Option<Arc<Group>>>);
 
 impl Inherited {
@@ -58,8 +58,8 @@ impl Inherited {
         with_core(Self::of_turn).unwrap_or(Self(None))
     }
 
-    /// Lets the spawns of the rest of the poll, which has no core, inherit the group. The thread's
-    /// loop calls [`clear`](Self::clear) when the poll is over.
+    /// Lets the tasks that the rest of the poll spawns, without a core, inherit the group. The
+    /// thread's loop calls [`clear`](Self::clear) when the poll is over.
     pub(crate) fn keep(&mut self) {
         drop(self.0.take());
     }

@@ -32,8 +32,8 @@ pub struct GroupSnapshot {
     pub latency: Option<Duration>,
     /// The name of the parent.
     pub parent: Option<String>,
-    /// The number of tasks that have not ended, plus that of the children. 0 for main, which counts
-    /// neither.
+    /// The number of tasks that have not ended, plus the number of the group's children. 0 for
+    /// main, which counts neither.
     pub tasks: u64,
     /// The number of tasks in the workers' lists. 0 for main, whose tasks are not in these lists.
     pub queued: u64,

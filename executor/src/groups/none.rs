@@ -147,7 +147,7 @@ impl Scheduler {
     }
 }
 
-/// The group that spawns of this thread inherit.
+/// The group that the tasks spawned by this thread inherit.
 pub(crate) struct Inherited(());
 
 impl Inherited {

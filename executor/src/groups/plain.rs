@@ -10,7 +10,7 @@ impl Core {
         self.queue.sharing.get()
     }
 
-    /// Main's queue, which is the worker's whole queue while that is plain.
+    /// Main's queue. While the worker's queue is plain, it has no other part.
     #[inline(always)]
     pub(crate) fn plain(&self) -> &Plain {
         &self.queue.own

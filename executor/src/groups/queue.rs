@@ -27,8 +27,8 @@ pub(crate) struct GroupQueue {
     /// Main's tasks.
     pub(super) own: Plain,
     pub(super) sharing: Cell<bool>,
-    /// The scheduler of main's tasks. `None` while the worker shares, and always `None` if it has
-    /// an inbox: then a wake first looks where the task's home is.
+    /// The scheduler of main's tasks. `None` while the worker shares, and always `None` if the
+    /// worker has an inbox: there a wake first looks where the task's home is.
     pub(super) plain: Cell<Option<Scheduler>>,
     /// The group that has the turn (rule 3 of [`turns`](super::turns)).
     turn: Cell<Scheduler>,
@@ -38,8 +38,8 @@ pub(crate) struct GroupQueue {
     /// [`groups`](super)).
     requeued: Cell<Option<Task>>,
     main: Scheduler,
-    /// How many tasks this queue has taken from outside beside those that its calls have returned
-    /// or counted. The core adds them to its counter.
+    /// How many tasks this queue has taken from outside, without those that its calls have
+    /// returned or counted. The core adds them to its counter.
     taken: Cell<usize>,
     /// How many of main's tasks ran in a row while no other group had work here.
     alone: Cell<u32>,
@@ -86,7 +86,7 @@ impl GroupStealer {
         self.groups.inboxes.get(self.worker).map(|inbox| &**inbox)
     }
 
-    /// The number of tasks in the worker's queue, with that in its slot.
+    /// The number of tasks in the worker's queue, with the one in its LIFO slot.
     pub(crate) fn waiting(&self) -> usize {
         self.len() + usize::from(!self.ring.slot_is_empty())
     }
@@ -122,7 +122,7 @@ impl GroupStealer {
 }
 
 /// The worker's next action, as its turns decide it.
-enum Turn {
+enum Action {
     /// Runs this task, of another group than main.
     Run(Task),
     /// Takes a task of main's queue.
@@ -277,21 +277,21 @@ impl GroupQueue {
             }
             let has_main = !self.own.is_empty();
             let requeued = self.requeued.take();
-            let (turn, was_alone, has_removed) = self.turns.with(|state| {
+            let (action, was_alone, has_removed) = self.turns.with(|state| {
                 state.refresh(&self.groups);
                 let was_alone = requeued.is_some() && state.queued == 0;
-                let turn = self.choose(state, has_main, requeued);
-                (turn, was_alone, !state.removed.is_empty())
+                let action = self.choose(state, has_main, requeued);
+                (action, was_alone, !state.removed.is_empty())
             });
-            let before = self.turn.replace(match &turn {
-                Turn::Run(task) => *task.scheduler(),
-                Turn::Main | Turn::Idle => self.main,
+            let before = self.turn.replace(match &action {
+                Action::Run(task) => *task.scheduler(),
+                Action::Main | Action::Idle => self.main,
             });
             if has_removed {
                 self.drop_removed();
             }
-            match turn {
-                Turn::Run(task) => {
+            match action {
+                Action::Run(task) => {
                     if before == self.main {
                         self.leave_main(hooks);
                     }
@@ -300,7 +300,7 @@ impl GroupQueue {
                         from_slot: false,
                     });
                 }
-                Turn::Main => {
+                Action::Main => {
                     if was_alone {
                         hooks.notify(); // Rule 3.
                     }
@@ -309,7 +309,7 @@ impl GroupQueue {
                     }
                     // Thieves have taken main's tasks, so choose again.
                 }
-                Turn::Idle => {
+                Action::Idle => {
                     if self.turns.queued() > 0 {
                         continue; // The lists hold tasks after all, so choose again.
                     }
@@ -331,7 +331,7 @@ impl GroupQueue {
     /// Queues the requeued task. Continues the turn, or gives the turn to the next group. Returns
     /// the worker's next action.
     #[inline]
-    fn choose(&self, state: &mut State, has_main: bool, requeued: Option<Task>) -> Turn {
+    fn choose(&self, state: &mut State, has_main: bool, requeued: Option<Task>) -> Action {
         if has_main {
             let _ = state.fair.activate(state.main);
         }
@@ -346,7 +346,7 @@ impl GroupQueue {
             match exchanged {
                 Ok(task) => {
                     self.alone.set(0);
-                    return Turn::Run(task);
+                    return Action::Run(task);
                 }
                 Err(task) => state.push(task),
             }
@@ -358,15 +358,15 @@ impl GroupQueue {
         };
         loop {
             let Pick::Run(key) = pick else {
-                return Turn::Idle; // No group has a cap, so none is throttled.
+                return Action::Idle; // No group has a cap, so none is throttled.
             };
             if key == state.main {
                 if has_main && self.may_stay(state) {
-                    return Turn::Main;
+                    return Action::Main;
                 }
             } else if let Some(task) = state.pop(key) {
                 self.alone.set(0);
-                return Turn::Run(task);
+                return Action::Run(task);
             }
             pick = state.fair.pick_another();
         }
@@ -438,12 +438,13 @@ impl GroupQueue {
     }
 
     /// Takes main's tasks from the worker's inbox, as many as the ring has room for: one to run
-    /// now, and the others, which this moves to the ring.
+    /// now, and the others, which this function moves to the ring.
     fn take_mail(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Batch<Task>> {
         self.own.take_share(&self.inbox.as_ref()?.main, 1, hooks)
     }
 
-    /// Queues the first task of a share, too. Returns how many tasks the share had.
+    /// Queues the first task of a share: the others are queued already. Returns how many tasks the
+    /// share had.
     fn keep(&self, share: Option<Batch<Task>>, hooks: &impl QueueHooks<Node<Scheduler>>) -> usize {
         let Some(Batch { first, moved }) = share else {
             return 0;
@@ -621,8 +622,8 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
     }
 
     fn take_any(&self) -> Option<Task> {
-        let own = self.requeued.take().or_else(|| self.own.take_any());
-        own.or_else(|| match self.sharing.get() {
+        let mains_or_requeued = self.requeued.take().or_else(|| self.own.take_any());
+        mains_or_requeued.or_else(|| match self.sharing.get() {
             true => self.turns.with(State::pop_any),
             false => None,
         })

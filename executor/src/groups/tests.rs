@@ -549,8 +549,8 @@ fn deeply_nested_groups_run_and_end() {
     one.end();
 }
 
-/// Fails if a worker cannot go on after it has found a group gone and that group's child not. A
-/// worker may find this if both groups end while it looks at the groups.
+/// Fails if a worker cannot go on after it has found that a group is gone but the group's child is
+/// not. A worker may find this if both groups end while it looks at the groups.
 #[test]
 fn parent_found_gone_before_its_child_is_removed_later() {
     let mut one = OneWorker::new();

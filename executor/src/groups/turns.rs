@@ -88,9 +88,9 @@ impl Turns {
         }
     }
 
-    /// The number of tasks in the lists. Say that one thread pushes a task and then makes a
-    /// `SeqCst` fence. Say that after that fence another thread makes a `SeqCst` fence and calls
-    /// this method. Then the result is not 0 if the task is still in its list.
+    /// The number of tasks in the lists. This is a hint, unless fences order it: if a push is
+    /// followed by a `SeqCst` fence, and this call preceded by one, and the fence of the push comes
+    /// first, then the result is not 0 while the task is in its list.
     #[inline]
     pub(super) fn queued(&self) -> usize {
         // Ordering: Relaxed, by the fences above. Without them the number is only a hint.

@@ -4,7 +4,7 @@ use std::{any::Any, fmt, marker::PhantomData, ptr, sync::Arc};
 
 /// A static with a value for each scheduling group. A value is made at the first access.
 ///
-/// The tasks of a group share the group's value, on all workers. The group gives its value up when
+/// The tasks of a group share the group's value, on all workers. The group's value is dropped when
 /// the group is destroyed, or when the runtime's memory is freed. A value that contains a
 /// [`SchedulingGroup`] or a [`Handle`](crate::Handle) of the runtime keeps the runtime's memory
 /// until the group is destroyed.
@@ -33,7 +33,7 @@ pub struct GroupLocal<T: 'static> {
 }
 
 impl<T: Send + Sync + 'static> GroupLocal<T> {
-    /// Makes a static whose values `make` makes.
+    /// Creates the static. `make` makes a group's value when the value is first asked for.
     pub const fn new(make: fn() -> T) -> Self {
         Self {
             make,

@@ -109,7 +109,7 @@ impl LocalSet {
         self.tasks.is_empty()
     }
 
-    /// Spawns a task with a name, as [`spawn_local`](Self::spawn_local) otherwise.
+    /// Does the same as [`spawn_local`](Self::spawn_local), for a task with a name.
     #[track_caller]
     pub(crate) fn spawn_named<F>(&self, name: Cow<'static, str>, future: F) -> JoinHandle<F::Output>
     where
@@ -261,8 +261,8 @@ impl Drop for LocalSet {
 }
 
 pin_project! {
-    /// Future of [`LocalSet::run_until`]. It has no room for the future besides that in `until`,
-    /// which it drops in the set's scope, once it is ready or in its own drop.
+    /// Future of [`LocalSet::run_until`]. The future's only place is in `until`. It is dropped
+    /// there, in the set's scope: when it is ready, or in the drop of the `RunUntil`.
     struct RunUntil<'a, F> {
         set: &'a LocalSet,
         #[pin]
@@ -438,7 +438,7 @@ where
 }
 
 /// Cancels a task that was spawned after the drop of its set. During that drop, and during this
-/// function, the loop that is under way does so.
+/// function, the loop that is already under way cancels the task.
 #[cold]
 fn cancel_late(tasks: &Tasks) {
     if !scope::polls(tasks) {

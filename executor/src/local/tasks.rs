@@ -7,7 +7,7 @@ pub(crate) struct LocalTasks {
     pub(crate) set: task_set::LocalSet,
     /// Whether a panic ends the set.
     pub(crate) ends_by_panic: Cell<bool>,
-    /// Whether a panic has ended it.
+    /// Whether a panic has ended the set.
     pub(crate) has_panicked: Cell<bool>,
     /// Whether the set was dropped. A guard, or a scope on the stack, may keep this value longer.
     pub(crate) is_over: Cell<bool>,
@@ -22,7 +22,7 @@ impl Deref for LocalTasks {
 }
 
 impl LocalTasks {
-    /// Cancels all tasks, also a task that a waker spawns which the cancel calls.
+    /// Cancels all tasks. A cancel may call wakers that spawn tasks: these are cancelled, too.
     pub(crate) fn cancel_left(&self) {
         while !self.set.is_empty() {
             self.set.cancel_all();

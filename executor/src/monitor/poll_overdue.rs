@@ -4,12 +4,12 @@ use sched_monitor::{Duty, Observed, Round, State};
 use std::time::Duration;
 use sync_shim::sync::Arc;
 
-/// How late the monitor fires timers and polls sockets while no worker is idle. To this comes up to
-/// a millisecond, the shortest pause between its rounds. If a timer is armed after a round, its
-/// lateness is at most the longest pause, 10 ms.
+/// How late the monitor fires timers and polls sockets while no worker is idle. Up to a millisecond
+/// is added, the shortest pause between the monitor's rounds. If a timer is armed after a round,
+/// its lateness is at most the longest pause, 10 ms.
 const LATE: Duration = Duration::from_millis(5);
 
-/// The length of a poll from which on another worker is to wait for timers and sockets.
+/// If a poll is at least this long, another worker is to wait for timers and sockets.
 const LONG: Duration = Duration::from_millis(2);
 
 /// Fires timers and polls sockets that no worker waits for. The tasks that this wakes go to the

@@ -10,13 +10,13 @@ use sync_shim::atomic::Ordering::Relaxed;
 /// The task that a worker polls, and the worker's thread. `None` if the worker polls no task, or is
 /// in an annotated call.
 ///
-/// A call that begins while this reads is counted, or is seen as a call, or takes the polled task
-/// away. Exceptions last for nanoseconds: `syscall` counts a call before its core is in the cell,
-/// and a processor may reorder these loads, or the stores of the thread that begins the call. A
-/// report then has the cause of the call, if the call ends before the monitor asks again.
+/// A call that begins while this function reads is counted, or is seen as a call, or has cleared
+/// the polled task. Exceptions last for nanoseconds: `syscall` counts a call before its core is in
+/// the cell, and a processor may reorder these loads, or the stores of the thread that begins the
+/// call. A report then has the cause of the call, if the call ends before the monitor asks again.
 pub(crate) fn subject(shared: &Shared, worker: usize) -> Option<Subject> {
     let remote = &shared.remotes[worker];
-    // First: see above.
+    // This is read first: see above.
     let calls = remote.counters.annotated_calls();
     if remote.call.is_inside() {
         return None;

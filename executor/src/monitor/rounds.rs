@@ -18,20 +18,20 @@
 //!
 //! 1. The thread starts on first need: when a worker finds a task at the end of an interval, when
 //!    there is work for a second worker, when a task calls [`syscall`](crate::syscall()), or at the
-//!    first timer or socket: while the poll in progress is long, nobody else may serve it. The
-//!    first interval has two ticks, unless the builder fixes the length of intervals. An interval
-//!    at whose end there is no task is followed by an interval of one tick. So the monitor watches
-//!    the second poll of a worker, but a runtime for one short task without timers and sockets
-//!    starts no such thread. `build` starts the thread if the builder says so, or if the builder
-//!    sets a hook for stalls.
-//! 2. If the monitor is off or its thread cannot be started, the runtime works without a monitor. A
+//!    first timer or socket, because without a monitor no thread might serve it during a long poll.
+//!    `build` starts the thread if the builder says so, or if the builder sets a hook for stalls.
+//! 2. So a runtime that runs one short task, without timers and sockets, starts no monitor. A
+//!    runtime that runs longer is watched from a worker's second poll on: the first interval has
+//!    only two ticks (unless the builder fixes the length of intervals), and after an interval that
+//!    ends without a task the next one has one tick.
+//! 3. If the monitor is off or its thread cannot be started, the runtime works without a monitor. A
 //!    `syscall` then hands its worker over at once, as `block_in_place` does.
-//! 3. The monitor ends when the last core of its runtime is dropped. So it retakes cores as long as
+//! 4. The monitor ends when the last core of its runtime is dropped. So it retakes cores as long as
 //!    any worker may be in a call, also while the runtime ends. `Runtime::drop` joins the monitor's
 //!    thread after it has joined the workers' threads.
-//! 4. The monitor's thread is one of the runtime's own. So if this thread drops the runtime, in a
+//! 5. The monitor's thread is one of the runtime's own. So if this thread drops the runtime, in a
 //!    hook for example, the drop does not wait for the runtime's threads.
-//! 5. Driven workers have no monitor.
+//! 6. Driven workers have no monitor.
 //!
 //! Under a model checker there is no monitor: `sched-monitor` has models of the protocols.
 use super::{
@@ -40,7 +40,9 @@ use super::{
     state::{Monitor, REFUSED, RUNNING, STARTING, UNSTARTED},
 };
 use crate::{blocking, groups, scope, worker::shared::Shared};
-use sched_monitor::{EndSlices, Monitor as Rounds, Remote, Retake, Sample, Stalls, State};
+use sched_monitor::{
+    EndSlices, Monitor as Rounds, Remote as InjectedWork, Retake, Sample, Stall, Stalls, State,
+};
 use std::io;
 use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
 
@@ -63,7 +65,8 @@ impl Monitor {
     #[inline]
     pub(crate) fn start(&self, shared: &Arc<Shared>) -> bool {
         // Ordering: Relaxed. The state publishes nothing. The thread's handle is under a lock. The
-        // monitor's reads of the workers are ordered by `ring` and by the hand-over of a core.
+        // monitor's reads of the workers are ordered by `Doorbell::ring` and by the hand-over of a
+        // core.
         match self.state.load(Relaxed) {
             UNSTARTED => self.start_thread(shared),
             state => state == RUNNING,
@@ -141,55 +144,66 @@ impl sched_monitor::Workers for Workers {
 }
 
 fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
-    let of = || shared.clone();
-    let (slices, waits, retakes, counts, looks) = (of(), of(), of(), of(), of());
-    let end = EndSlices::new(move |worker| slices.slices.of(worker).request());
+    let end = {
+        let shared = shared.clone();
+        EndSlices::new(move |worker| shared.slices.of(worker).request())
+    };
     #[cfg(test)]
     let end = match shared.monitor.settings.endless_slices {
         true => end.limit(std::time::Duration::MAX),
         false => end,
     };
-    let retake = Retake::new(
-        move |worker| waits.has_work_for(worker),
-        move |worker| retake(&retakes, worker),
-    );
-    let injected = move || {
-        let taken = counts
-            .remotes
-            .iter()
-            .map(|remote| remote.counters.injected_tasks.get());
-        (counts.injected_depth(), taken.sum())
+    let has_work = {
+        let shared = shared.clone();
+        move |worker| shared.has_work_for(worker)
     };
-    let look = move || {
-        let slices = (0..looks.remotes.len()).map(|worker| looks.slices.of(worker));
-        for slice in slices {
-            slice.insist();
+    let hand_over = {
+        let shared = shared.clone();
+        move |worker| retake(&shared, worker)
+    };
+    let injected = {
+        let shared = shared.clone();
+        move || {
+            let remotes = shared.remotes.iter();
+            let taken = remotes.map(|remote| remote.counters.injected_tasks.get());
+            (shared.injected_depth(), taken.sum())
         }
     };
-    let (subjects, reporting) = (of(), of());
-    let mut reports = report::Reports::default();
-    let stalls = Stalls::new(
-        move |worker| report::subject(&subjects, worker),
-        move |stall| {
-            let monitor = &reporting.monitor;
+    let make_all_look = {
+        let shared = shared.clone();
+        move || {
+            for worker in 0..shared.remotes.len() {
+                shared.slices.of(worker).insist();
+            }
+        }
+    };
+    let subject_of = {
+        let shared = shared.clone();
+        move |worker| report::subject(&shared, worker)
+    };
+    let report_stall = {
+        let shared = shared.clone();
+        let mut reports = report::Reports::default();
+        move |stall: &Stall| {
+            let monitor = &shared.monitor;
             // Ordering: Relaxed, as it is only a count.
             monitor.stalls.fetch_add(1 + stall.held_back, Relaxed);
             let hook = monitor.settings.on_stall.as_ref();
-            reporting
-                .hooks
-                .contain(|| reports.deliver(&reporting, stall, hook));
-        },
-    );
+            let deliver = || reports.deliver(&shared, stall, hook);
+            shared.hooks.contain(deliver);
+        }
+    };
     let settings = &shared.monitor.settings;
-    let rounds = Rounds::new(Workers(shared.clone())).duty(retake).duty(end);
+    let stalls = Stalls::new(subject_of, report_stall)
+        .threshold(settings.threshold)
+        .per_minute(settings.reports_per_minute);
+    let rounds = Rounds::new(Workers(shared.clone()))
+        .duty(Retake::new(has_work, hand_over))
+        .duty(end);
     groups::watch(rounds, shared)
-        .duty(Remote::new(injected, look))
-        .duty(PollOverdue::new(of()))
-        .duty(
-            stalls
-                .threshold(settings.threshold)
-                .per_minute(settings.reports_per_minute),
-        )
+        .duty(InjectedWork::new(injected, make_all_look))
+        .duty(PollOverdue::new(shared.clone()))
+        .duty(stalls)
 }
 
 impl Shared {

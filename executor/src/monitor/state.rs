@@ -93,7 +93,7 @@ impl Monitor {
         }
     }
 
-    /// Counts the drop of a core (rule 3).
+    /// Counts the drop of a core (rule 4).
     pub(crate) fn core_dropped(&self) {
         // Ordering: Relaxed. The count only says which drop is the last, and the bell has a lock.
         // The monitor gets a core only from `Remote::call`, which has orderings of its own.

@@ -49,13 +49,13 @@ macro_rules! snapshots {
         /// Counters of a runtime so far: the sums over its workers and other threads, and the
         /// counters of each worker.
         ///
-        /// A snapshot adds nothing to the cost of a poll. It takes the lock of the blocking
-        /// threads, which [`block_in_place`](crate::block_in_place()) also takes, a lock that a
-        /// thread takes when it first wakes a task of the runtime, and the injector's lock, under
-        /// which it counts the tasks that were pushed since a worker last looked. Once a scheduling
-        /// group was built, a snapshot also takes the locks of the groups and of each worker's
-        /// turns. While the runtime runs, the counters may not quite agree with each other.
-        /// `Display` writes one line of words and numbers.
+        /// A snapshot adds nothing to the cost of a poll. It takes three locks: that of the
+        /// blocking threads, which [`block_in_place`](crate::block_in_place()) takes too; one that
+        /// a thread takes when it first wakes a task of the runtime; and the injector's. Under the
+        /// injector's lock it counts the tasks that were pushed since a worker last looked. Once a
+        /// scheduling group was built, a snapshot also takes the locks of the groups and of each
+        /// worker's turns. While the runtime runs, the counters may not quite agree with each
+        /// other. `Display` writes one line of words and numbers.
         ///
         /// ```
         /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;

@@ -47,7 +47,7 @@ pub struct Stall {
     /// The CPU time of the thread, and its wait for a CPU, in about the second half of `lasted`.
     pub times: Option<Times>,
     /// Tasks that are ready and wait: those in the worker's own queue, and those in the injector,
-    /// which any worker takes that has time.
+    /// which any worker may take.
     pub waiting: u64,
     /// The number of reports that the monitor has held back since its last report. The monitor
     /// makes at most five a minute, or as many as

@@ -48,7 +48,7 @@ enum Place {
     Used(Arc<Entry>, Id, Observer),
 }
 
-/// The list's knowledge of a task.
+/// The data that the list keeps about a task.
 pub(crate) struct Entry {
     pub(crate) name: Option<Cow<'static, str>>,
     pub(crate) location: &'static Location<'static>,
@@ -126,7 +126,7 @@ impl TaskList {
         }
     }
 
-    /// Finds the entry of a task. It looks through the whole list.
+    /// Finds the entry of a task, by a search through the whole list.
     pub(crate) fn find(&self, task: u64) -> Option<Arc<Entry>> {
         self.0.iter().find_map(|shard| {
             let shard = shard.lock();

@@ -93,8 +93,8 @@ fn a_runtime_whose_workers_never_began_is_freed() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// A hook for a thread's start waits for a task that it spawns from outside. The other workers run
-/// that task.
+/// A hook for a thread's start spawns a task from outside, and waits for it. The other workers run
+/// the task.
 #[test]
 fn a_hook_for_a_start_may_wait_for_a_task() {
     for which in 0..3 {
@@ -613,17 +613,17 @@ fn said(payload: Box<dyn std::any::Any + Send>) -> String {
         .unwrap_or_default()
 }
 
-fn shuts_down() -> Runtime {
+fn shut_down_by_panics() -> Runtime {
     let builder = Builder::new().workers(1);
-    let shuts_down = builder.unhandled_panic(UnhandledPanic::Shutdown);
-    shuts_down.build().unwrap()
+    let builder = builder.unhandled_panic(UnhandledPanic::Shutdown);
+    builder.build().unwrap()
 }
 
 const UNHANDLED: &str = "shut down by an unhandled panic";
 
 #[test]
 fn block_on_that_waits_panics_after_an_unhandled_panic() {
-    let runtime = shuts_down();
+    let runtime = shut_down_by_panics();
     let other = workers(1);
     let (polled, polls) = mpsc::channel();
     let wait = |handle: &Handle| {
@@ -657,7 +657,7 @@ fn block_on_that_waits_panics_after_an_unhandled_panic() {
 
 #[test]
 fn block_on_after_an_unhandled_panic_returns_if_it_never_waits() {
-    let runtime = shuts_down();
+    let runtime = shut_down_by_panics();
     let error = block_on(runtime.spawn(async { panic!("on purpose") })).unwrap_err();
     assert!(error.is_panic());
     assert_eq!(runtime.block_on(async { 7 }), 7);
@@ -674,7 +674,7 @@ fn block_on_after_an_unhandled_panic_returns_if_it_never_waits() {
 #[test]
 fn block_on_of_a_task_that_shuts_the_runtime_down_panics() {
     let waits = in_time(|| {
-        let runtime = shuts_down();
+        let runtime = shut_down_by_panics();
         let (gate, opened) = oneshot::channel::<()>();
         let task = runtime.spawn(async {
             opened.await.unwrap();
@@ -701,7 +701,7 @@ fn block_on_of_a_task_that_shuts_the_runtime_down_panics() {
 /// forever.
 #[test]
 fn closure_in_block_on_ends_after_an_unhandled_panic() {
-    let runtime = shuts_down();
+    let runtime = shut_down_by_panics();
     let handle = runtime.handle().clone();
     let (polled, polls) = mpsc::channel();
     let closure = runtime.spawn_blocking(move || {
@@ -722,7 +722,7 @@ fn closure_in_block_on_ends_after_an_unhandled_panic() {
 #[test]
 fn block_on_of_a_local_set_panics_after_an_unhandled_panic() {
     let waits = in_time(|| {
-        let runtime = shuts_down();
+        let runtime = shut_down_by_panics();
         let set = crate::LocalSet::new();
         let waits = std::panic::AssertUnwindSafe(|| {
             set.block_on(&runtime, async {

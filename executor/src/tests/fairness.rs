@@ -518,7 +518,7 @@ fn yield_with_another_waker_wakes_that_waker() {
             let mut part = std::task::Context::from_waker(&waker);
             assert!(std::pin::pin!(yield_now()).poll(&mut part).is_pending());
             // The first task below yields with the waker of the second. So the second task is
-            // polled again before this task.
+            // polled again before the first one.
             let (sender, receiver) = mpsc::channel::<std::task::Waker>();
             let waker = cx.waker().clone();
             spawn_detached(async move {
@@ -570,7 +570,7 @@ fn push_beside_polls_without_operations_waits_for_one_poll() {
     worker.run();
 }
 
-/// A thread pushes in each poll, and each poll takes longer than an interval is to take.
+/// A thread pushes in each poll, and each poll takes longer than a whole interval should take.
 ///
 /// Fails if the interval stays at 61 ticks.
 #[test]

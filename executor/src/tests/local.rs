@@ -170,7 +170,8 @@ fn loop_of_run_until_calls_uses_up_the_budget_around_it() {
     });
 }
 
-/// A foreign executor has no budget. So the future in `run_until` has one of its own there.
+/// Another executor has no budget. So under such an executor the future in `run_until` has a budget
+/// of its own.
 ///
 /// Fails if that future has only the budget around it: then it starves the set's task.
 #[test]

@@ -170,7 +170,7 @@ fn shutdown_under_a_guard_of_the_runtime_waits() {
 }
 
 #[test]
-fn closure_in_place_may_block_on_at_the_end_and_when_driven() {
+fn closure_in_place_may_call_block_on_at_the_end_or_when_driven() {
     fn blocks() -> (usize, bool) {
         let blocked = block_in_place(|| {
             Handle::current()
@@ -288,7 +288,8 @@ fn a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody() {
 /// A task leaks a guard of another runtime. The worker's next tasks are in that runtime, and
 /// [`Handle::enter`] says so.
 ///
-/// Fails if a hook for a park or its end, or a waker that the worker calls, is there, too.
+/// Fails if a hook for a park or its end, or a waker that the worker calls, is in the guard's
+/// runtime, too.
 #[cfg(feature = "net")]
 #[test]
 fn leaked_guard_leaves_hooks_and_wakers_in_their_runtime() {
@@ -346,7 +347,7 @@ fn leaked_guard_leaves_hooks_and_wakers_in_their_runtime() {
 }
 
 #[test]
-fn a_thread_locals_destructor_may_enter_and_block_on() {
+fn thread_locals_destructor_may_enter_and_call_block_on() {
     struct Last(Handle, mpsc::Sender<(String, i32)>);
     impl Drop for Last {
         fn drop(&mut self) {

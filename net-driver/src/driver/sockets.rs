@@ -10,8 +10,8 @@ use std::{collections::VecDeque, io, task::Waker, time::Duration};
 use sync_shim::sync::Arc;
 
 impl Inner {
-    /// Collects up to `max` events without a wait, and no more than a wait takes, if a busy worker
-    /// is to poll now (rule 2).
+    /// If a busy worker is to poll now (rule 2), collects events without a wait: up to `max`, and
+    /// no more than one wait takes.
     pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
         let poller = &self.poller;
         let Some(reactor) = poller.workers_reactor() else {

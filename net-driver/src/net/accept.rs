@@ -58,17 +58,17 @@ impl Backoff {
         }
     }
 
-    /// Accepts a connection. `poll` tries the operation, and registers the caller's waker if no
-    /// connection is in the queue.
+    /// Accepts a connection. `poll_once` tries the operation, and registers the caller's waker if
+    /// no connection is in the queue.
     pub(crate) fn poll<R>(
         &self,
         attempt: &mut Attempt,
         cx: &mut Context<'_>,
-        mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
+        mut poll_once: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
         loop {
             ready!(attempt.pause.poll(&self.driver, cx))?;
-            let error = match ready!(poll(cx)) {
+            let error = match ready!(poll_once(cx)) {
                 Ok(accepted) => {
                     *self.wait.lock() = None;
                     return Poll::Ready(Ok(accepted));

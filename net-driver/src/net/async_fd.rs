@@ -303,7 +303,7 @@ impl<T> AsyncFd<T> {
         number: RawFd,
     ) -> Result<Self, AsyncFdRegisterError<T>> {
         let register = |reactor| {
-            // This asks now: when an event shows an error, the number may have passed on.
+            // The type is asked for now: by the time of an error, the number may be another file's.
             let ready = if is_pipe(number) {
                 Ready::PIPE
             } else {

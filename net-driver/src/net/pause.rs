@@ -21,19 +21,19 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// Begins a wait, which lasts for `span` from its first poll. It replaces a wait that has not
-    /// ended.
+    /// Begins a wait, which lasts for `span` from its first poll. The new wait replaces one that
+    /// has not ended.
     pub(crate) fn begin(&mut self, span: Duration) {
         self.span = Some(span);
         self.sleep = None;
     }
 
-    /// Polls whether the wait has ended, or none has begun.
+    /// Polls the wait: ready once the wait has ended, or if none has begun.
     ///
     /// The timer and the clock are those of `driver`, the socket's driver: a task may use a socket
     /// without a current driver, and with the feature `test-util` each driver has a clock of its
-    /// own. The socket does not keep the driver alive. A task that waits would keep it forever,
-    /// as the driver has the task's waker.
+    /// own. The socket does not keep the driver alive: otherwise a waiting task would keep it alive
+    /// forever, as the driver has the task's waker.
     pub(crate) fn poll(
         &mut self,
         driver: &WeakDriver,

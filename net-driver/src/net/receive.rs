@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn full_read_after_a_vain_one_reports_that_none_are_left() {
+    fn full_read_after_a_vain_one_reports_no_bytes_left() {
         let ((mut one, other), state) = (pair(), Receive::new());
         one.write_all(&[7; 4]).unwrap();
         assert_eq!(receive(&state, &other, 4).unwrap(), (4, true));

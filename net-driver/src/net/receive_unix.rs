@@ -10,7 +10,7 @@
 //! - std's `UnixStream` may have a socket of packets (`SOCK_SEQPACKET`), and a read takes one
 //!   packet. So the first short read asks the kernel for the type of the socket.
 //!
-//! Both hold on Linux. On other systems a short read does not mean that all bytes are taken
+//! All this holds on Linux. On other systems a short read does not mean that all bytes are taken
 //! (`Sys::REPORTS_CLOSE`).
 use crate::registration::Moved;
 use socket2::{SockRef, Type};

@@ -5,8 +5,8 @@
 //!
 //! - A false event follows each such failure on Linux: the call has taken room and given it back. A
 //!   task that waits for events alone calls the system in a loop.
-//! - Often no event comes when the receiver has room again. It does not if the datagrams that the
-//!   receiver took were of other senders.
+//! - Often no event comes when the receiver has room again. No event comes if the datagrams that
+//!   the receiver took were from other senders.
 //!
 //! So the waits follow these rules:
 //!
@@ -35,8 +35,8 @@ use sync_shim::sync::Mutex;
 const SHORTEST: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// How far one send has come.
-pub(crate) struct Turns {
+/// The progress of one send.
+pub(crate) struct SendPauses {
     pause: Pause,
     /// The length of the next pause.
     length: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Turns {
     trusts_events: bool,
 }
 
-impl Default for Turns {
+impl Default for SendPauses {
     fn default() -> Self {
         Self {
             pause: Pause::default(),
@@ -54,7 +54,7 @@ impl Default for Turns {
     }
 }
 
-impl Turns {
+impl SendPauses {
     /// Polls the send `op`. `poll_ready` polls whether the sender is writable.
     fn poll<R>(
         &mut self,
@@ -95,27 +95,27 @@ impl<T> Source<T> {
         driver: &WeakDriver,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let (mut turns, registration) = (Turns::default(), self.registration());
+        let (mut pauses, registration) = (SendPauses::default(), self.registration());
         let mut wait = registration.wait(Interest::WRITABLE);
-        poll_fn(|cx| turns.poll(registration, driver, cx, |cx| wait.poll_ready(cx), &mut op)).await
+        poll_fn(|cx| pauses.poll(registration, driver, cx, |cx| wait.poll_ready(cx), &mut op)).await
     }
 
-    /// Polls for a [`send_to`](Self::send_to), whose state is in `turns` from one poll to the next.
-    /// Only the last task that polled is woken.
+    /// Polls for a [`send_to`](Self::send_to), whose state is in `pauses` from one poll to the
+    /// next. Only the last task that polled is woken.
     pub(crate) fn poll_send_to<R>(
         &self,
         driver: &WeakDriver,
-        turns: &Mutex<Turns>,
+        pauses: &Mutex<SendPauses>,
         cx: &mut Context<'_>,
         op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        let mut mine = std::mem::take(&mut *turns.lock());
+        let mut mine = std::mem::take(&mut *pauses.lock());
         let registration = self.registration();
         let poll_ready = |cx: &mut Context<'_>| registration.poll_ready(cx, Direction::Write);
         let polled = mine.poll(registration, driver, cx, poll_ready, op);
         if polled.is_pending() {
             // The lock is not held while the other state is dropped: its timer has a waker.
-            let other = std::mem::replace(&mut *turns.lock(), mine);
+            let other = std::mem::replace(&mut *pauses.lock(), mine);
             drop(other);
         }
         polled

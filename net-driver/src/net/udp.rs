@@ -255,7 +255,7 @@ impl UdpSocket {
     }
 }
 
-/// Peeks: a datagram that they read stays in the queue.
+/// Methods that peek: a datagram that they read stays in the queue.
 ///
 /// ```
 /// use net_driver::{Driver, net::UdpSocket};

@@ -2,7 +2,7 @@
 #[cfg(feature = "tokio")]
 use super::bufs;
 use super::{
-    send_to::Turns,
+    send_to::SendPauses,
     source::{Source, current_driver},
     stream_io,
     unix::{SocketAddr, address},
@@ -66,7 +66,7 @@ pub struct UnixDatagram {
     /// The driver whose timers `send_to` uses.
     driver: WeakDriver,
     /// The state of `poll_send_to`.
-    turns: Mutex<Turns>,
+    pauses: Mutex<SendPauses>,
 }
 
 impl UnixDatagram {
@@ -124,7 +124,7 @@ impl UnixDatagram {
         Ok(Self {
             source: Source::new_in(&driver, socket, ready, Removal::Call)?,
             driver: driver.downgrade(),
-            turns: Mutex::default(),
+            pauses: Mutex::default(),
         })
     }
 
@@ -199,8 +199,8 @@ impl UnixDatagram {
     ///
     /// While the queue of that socket is full, Linux returns "would block", and this tries again
     /// after pauses, of 100 µs at first. They double up to 50 ms. An event of this socket may end a
-    /// pause early. A system may return another error instead, such as `ENOBUFS` of the BSDs: this
-    /// then fails with it.
+    /// pause early. Another system may return another error instead, such as `ENOBUFS` on the BSDs:
+    /// then this call fails with that error.
     ///
     /// # Errors
     /// If no socket is at `path`, the datagram is too long, or the driver has shut down.
@@ -210,8 +210,8 @@ impl UnixDatagram {
         self.source.send_to(&self.driver, send).await
     }
 
-    /// Polls for a [`send_to`](Self::send_to). Only the last task that polled is woken. A poll that
-    /// follows one that was pending goes on with its pause, also if it sends something else.
+    /// Polls for a [`send_to`](Self::send_to). Only the last task that polled is woken. If the last
+    /// poll was pending, the next one continues that poll's pause, even if it sends something else.
     ///
     /// # Errors
     /// As `send_to`.
@@ -224,7 +224,7 @@ impl UnixDatagram {
         let address = address::from_path(path.as_ref())?;
         let send = || self.source.io().send_to_addr(from, &address);
         self.source
-            .poll_send_to(&self.driver, &self.turns, cx, send)
+            .poll_send_to(&self.driver, &self.pauses, cx, send)
     }
 
     /// Sends without a wait.
@@ -232,7 +232,7 @@ impl UnixDatagram {
     /// Do not repeat this in a loop with [`writable`](Self::writable) or another wait for
     /// readiness, nor in [`async_io`](Self::async_io). On Linux, a call that fails because the
     /// queue of the receiver is full makes this socket writable again at once, so such a loop spins
-    /// until the receiver has room. On the other hand, no event may come then.
+    /// until the receiver has room. It may also happen that no event comes at all.
     /// [`send_to`](Self::send_to) pauses between its calls.
     ///
     /// # Errors

@@ -51,8 +51,8 @@ pub struct UnixListener {
 }
 
 impl UnixListener {
-    /// Listens at `path`, where no file may be. On Linux it may be an
-    /// [abstract name](super::unix).
+    /// Listens at `path`, where no file may exist yet. On Linux, `path` may be an [abstract
+    /// name](super::unix).
     ///
     /// # Errors
     /// If the path is taken, too long, or out of reach.

@@ -59,7 +59,7 @@ impl UnixSocket {
         })
     }
 
-    /// Binds the socket to `path`, at which no file may exist. On Linux it may be an
+    /// Binds the socket to `path`, at which no file may exist yet. On Linux, `path` may be an
     /// [abstract name](super::unix), also in [`connect`](Self::connect).
     ///
     /// # Errors

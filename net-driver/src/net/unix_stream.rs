@@ -17,8 +17,8 @@ use std::{
 
 /// A connection of Unix sockets.
 ///
-/// It works as a [`TcpStream`](super::TcpStream) does. A read into several buffers tells nothing of
-/// the bytes that are left: the next read does not wait for an event.
+/// It works as a [`TcpStream`](super::TcpStream) does. A read into several buffers does not learn
+/// whether bytes are left, so the next read does not wait for an event.
 ///
 /// ```
 /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -48,7 +48,7 @@ pub struct UnixStream {
 }
 
 impl UnixStream {
-    /// Connects to the listener at `path`. On Linux it may be an [abstract name](super::unix).
+    /// Connects to the listener at `path`. On Linux, `path` may be an [abstract name](super::unix).
     ///
     /// # Errors
     /// If no socket listens at `path`, or too many connections wait there to be accepted

@@ -167,7 +167,7 @@ fn first_socket_without_an_unpark_is_not_polled() {
     });
 }
 
-/// Two workers park while an event comes, each with the token of the first socket. One of them
+/// Two workers, each with the token of the first socket, park while an event comes. One of them
 /// takes the role, and collects the event. The other one finds the role vacant or held.
 #[test]
 fn second_worker_racing_the_poller_loses_no_event() {

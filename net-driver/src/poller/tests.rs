@@ -45,8 +45,8 @@ fn reactor_whose_thread_was_refused_is_opened_again() {
     }
 }
 
-/// Fails if workers look for the events of sockets that a thread of the driver polls: no look of
-/// theirs would ever be the last for long.
+/// Fails if workers look for the events of sockets that a thread of the driver polls: that thread
+/// does not record its polls, so the workers would always count as due.
 #[test]
 fn workers_that_park_elsewhere_are_never_due_for_sockets() {
     let driver = Driver::with_wakers([Waker::noop().clone()]);
@@ -141,7 +141,7 @@ fn shutdown_with_a_panicking_waker_ends_sockets_and_timers() {
     let driver = Driver::new(1);
     let _pipe = driver.scope(None, || {
         let (sender, receiver) = pipe::pipe().unwrap();
-        receiver.try_read(&mut [0]).unwrap_err(); // It assumed that there are bytes.
+        receiver.try_read(&mut [0]).unwrap_err(); // The receiver assumed that there are bytes.
         assert!(receiver.poll_read_ready(&mut cx).is_pending());
         assert!(sleep.as_mut().poll(&mut cx).is_pending());
         (receiver, sender)
@@ -152,7 +152,7 @@ fn shutdown_with_a_panicking_waker_ends_sockets_and_timers() {
 
 /// Fails if a driver that was opened before its shutdown says that it can be opened again.
 #[test]
-fn open_after_a_shutdown_is_an_error_also_the_second_time() {
+fn opened_driver_cannot_be_opened_after_its_shutdown() {
     for opened_before in [false, true] {
         let driver = Driver::new(1);
         if opened_before {
@@ -164,8 +164,8 @@ fn open_after_a_shutdown_is_an_error_also_the_second_time() {
     }
 }
 
-/// Fails if a driver with several workers looks as often as an only worker, or the latter as seldom
-/// as the former.
+/// Fails if one of several workers looks as often as an only worker, or an only worker as seldom as
+/// one of several.
 #[test]
 fn only_worker_looks_most_often() {
     let interval = |workers| Driver::new(workers).inner().poller.interval;
@@ -185,8 +185,8 @@ fn sockets_are_late_only_after_that_time() {
     assert!(driver.inner().is_due_for(INTERVAL_OF_ONLY_WORKER));
 }
 
-/// Fails if `collect_all`, which stops after a wait that is not full, is told a number that no wait
-/// reaches.
+/// `collect_all` stops after a wait that returns fewer events than it asked for. Fails if it asks
+/// for more events than a wait ever returns.
 #[test]
 fn number_of_events_is_at_most_that_of_a_wait() {
     let driver = Driver::new(1);

@@ -100,7 +100,7 @@ impl Wake for FlagWaker {
     }
 }
 
-fn flag() -> (Arc<Flag>, Waker) {
+fn new_flag() -> (Arc<Flag>, Waker) {
     let flag = Arc::new(Flag(AtomicBool::new(false)));
     let waker = Waker::from(std::sync::Arc::new(FlagWaker(flag.clone())));
     (flag, waker)
@@ -120,7 +120,7 @@ fn byte_racing_a_read_is_read_or_wakes_it() {
                 source.collect();
             })
         };
-        let (flag, waker) = flag();
+        let (flag, waker) = new_flag();
         let mut cx = Context::from_waker(&waker);
         let read = registration.poll_io(&mut cx, Direction::Read, || source.read());
         poller.join().unwrap();
@@ -149,7 +149,7 @@ fn spurious_events_racing_a_wait_lose_no_byte() {
                 source.collect();
             })
         };
-        let (flag, waker) = flag();
+        let (flag, waker) = new_flag();
         let mut cx = Context::from_waker(&waker);
         let mut read = registration.poll_io(&mut cx, Direction::Read, || source.read());
         poller.join().unwrap();
@@ -195,7 +195,7 @@ fn hang_up_racing_a_users_operation_lets_it_find_the_end() {
                 source.collect();
             })
         };
-        let (flag, waker) = flag();
+        let (flag, waker) = new_flag();
         let mut cx = Context::from_waker(&waker);
         let op = || source.read_to_end();
         let mut read = pin!(registration.async_io(Interest::READABLE, op));
@@ -226,7 +226,7 @@ fn shutdown_racing_a_read_ends_it() {
                 out.into_iter().for_each(Waker::wake);
             })
         };
-        let (flag, waker) = flag();
+        let (flag, waker) = new_flag();
         let mut cx = Context::from_waker(&waker);
         let read = registration.poll_io(&mut cx, Direction::Read, || source.read());
         closer.join().unwrap();
@@ -248,12 +248,12 @@ fn assert_has_the_entry(source: &Source, registration: &Registration<Kernel>) {
 
 /// The descriptor of a registration is closed, and its number passes on to another source, while
 /// the registration is dropped. Fails if the drop ends the other source's registration.
-fn number_that_passes_on(first: Removal, second: Removal) {
+fn number_that_passes_on(first_removal: Removal, second_removal: Removal) {
     let source = Source::new();
-    let first = source.try_register(first).unwrap();
+    let first = source.try_register(first_removal).unwrap();
     source.reactor.sys().close(FD);
     let dropper = thread::spawn(move || drop(first));
-    let second = source.try_register(second).unwrap();
+    let second = source.try_register(second_removal).unwrap();
     dropper.join().unwrap();
     assert_has_the_entry(&source, &second);
 }
@@ -299,7 +299,7 @@ fn number_that_two_register(is_left_over: bool) {
     }
 }
 
-/// Fails if either one replaces the other one's entry.
+/// Fails if one of the two replaces the entry of the other.
 #[test]
 fn two_registrations_of_a_number_make_one() {
     model(|| number_that_two_register(false));
@@ -312,7 +312,7 @@ fn two_registrations_of_a_leftover_number_make_one() {
 }
 
 /// A checked registration is made while another one of the same open number is made and dropped. If
-/// it succeeds, it owns the number. Fails if a later registration is not refused.
+/// the first one succeeds, it owns the number. Fails if a later registration is not refused.
 #[test]
 fn checked_registration_racing_another_one_is_the_owner() {
     model(|| {

@@ -399,7 +399,8 @@ fn sleeping_call_for_a_checked_entry_delays_no_socket() {
     let (asleep, fell_asleep) = mpsc::channel();
     let (waker, wake) = mpsc::channel();
     let fd = one.as_raw_fd();
-    // An entry is left over, so that the registration replaces it. Its drop deletes it.
+    // An entry is left over, so that the registration replaces it. The drop of the registration
+    // deletes the entry.
     reactor.sys().register(fd, 1).unwrap();
     let wake = Mutex::new(wake);
     let sleeper = Sleeper { fd, asleep, wake };
@@ -433,7 +434,7 @@ fn refused_registration_leaves_the_owner_in_place() {
     left.expect_err("the first registration has left its entry");
 }
 
-/// Fails if an id is the address of the reactor, which a later one may have.
+/// Fails if an id is the address of the reactor, which a later reactor may have.
 #[test]
 fn registrations_of_two_reactors_in_turn_have_two_ids() {
     let (one, _other) = pair();
@@ -449,8 +450,8 @@ fn registrations_of_two_reactors_in_turn_have_two_ids() {
     }
 }
 
-/// The last waker of an `AsyncFd` owns another one. Fails if it is dropped under a lock that the
-/// drop of the other one takes.
+/// The last waker of an `AsyncFd` owns another `AsyncFd`. Fails if the waker is dropped under a
+/// lock that the drop of the other `AsyncFd` takes.
 #[test]
 fn drop_of_a_waker_that_owns_a_registration_ends() {
     struct Owner(#[allow(dead_code, reason = "it is dropped")] Registration<Os>);

@@ -60,9 +60,9 @@ struct Slot {
     pending: AtomicBool,
     version: AtomicU64,
     /// An entry for each listener that has waited, until the listener is dropped. The entry is
-    /// `None` once the waker was taken. Each signal walks all entries, under the lock. Dropped
-    /// listeners leave free entries, which stay until the last listener has left. So a single
-    /// listener that lives long keeps the highest number of entries so far.
+    /// `None` once the waker was taken. The thread walks all entries for each signal, under the
+    /// lock. Dropped listeners leave free entries, which stay until the last listener has left. So
+    /// a single listener that lives long keeps the highest number of entries so far.
     wakers: Mutex<List<Option<Waker>>>,
     has_handler: Mutex<bool>,
 }
@@ -276,7 +276,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Waits for the signal. It always returns `Some`.
+    /// Waits for the signal. Always returns `Some`.
     ///
     /// The future may be dropped early: the next call then receives the signal.
     pub async fn recv(&mut self) -> Option<()> {

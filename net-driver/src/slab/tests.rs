@@ -17,7 +17,7 @@ fn place_of_an_index_fills_chunk_after_chunk() {
 }
 
 #[test]
-fn token_survives_its_bits_and_is_never_the_wake() {
+fn id_survives_its_bits_and_is_never_that_of_the_wake() {
     let id = SourceId {
         index: 7,
         generation: 9,

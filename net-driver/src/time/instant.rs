@@ -1,11 +1,11 @@
-//! `Instant`: a time of the clock that sleeps use.
+//! `Instant`: a time of the clock by which the sleep futures wait.
 use std::{
     ops::{Add, AddAssign, Sub, SubAssign},
     time::Duration,
 };
 
-/// A moment of the clock that sleeps use. This is the clock of [`std::time::Instant`], unless a
-/// test has paused it.
+/// A time of the clock by which the sleep futures wait. This is the clock of
+/// [`std::time::Instant`], unless a test has paused it.
 ///
 /// ```
 /// use net_driver::time::Instant;

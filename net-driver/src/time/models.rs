@@ -321,7 +321,8 @@ fn poll_that_finds_a_closed_timer_idle_owns_it() {
 
 /// A reset finds that the timer was fired. The timer's owner may then arm it in another driver.
 ///
-/// Fails if the load in `reset` is Relaxed, or the failure ordering of the exchange in `reset`.
+/// Fails if one of these orderings in `reset` is Relaxed: that of the load, or the exchange's
+/// ordering on failure.
 #[test]
 fn reset_that_finds_a_fired_timer_owns_it() {
     model(|| {

@@ -54,12 +54,12 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 pin_project! {
     /// The future of [`sleep`] and [`sleep_until`].
     ///
-    /// Its first poll that has to wait arms a timer in the wheel of the worker that polls it. This
-    /// takes the wheel's lock. Other threads rarely take that lock: to fire the timers of a busy
-    /// worker, or to drop or reset one of these timers. Later polls by the same task cost a load. A
-    /// drop before the deadline takes the lock again, on any thread. Nothing is allocated: the
-    /// timer is a part of the future, which must therefore be pinned. The future has 72 bytes on a
-    /// 64-bit target.
+    /// The first poll that has to wait arms a timer in the wheel of the worker that polls the
+    /// sleep. This takes the wheel's lock. Other threads rarely take that lock: to fire the timers
+    /// of a busy worker, or to drop or reset one of these timers. Later polls by the same task cost
+    /// a load. A drop before the deadline takes the lock again, on any thread. Nothing is
+    /// allocated: the timer is a part of the future, which must therefore be pinned. The future has
+    /// 72 bytes on a 64-bit target.
     ///
     /// ```
     /// use net_driver::{Driver, time};

@@ -12,9 +12,9 @@ use std::{
 /// Limits how long to wait for a future.
 ///
 /// The time counts from the first poll in which the future has to wait: that poll fixes the
-/// deadline. So a future that is ready at once costs no look at a clock, and no timer. In tokio the
-/// call of `timeout` fixes the deadline. So the limit may come later here than in tokio, but never
-/// earlier. For a deadline that the call fixes, use [`timeout_at`].
+/// deadline. So a future that is ready at once costs no reading of the clock, and no timer. In
+/// tokio the call of `timeout` fixes the deadline. So the limit may come later here than in tokio,
+/// but never earlier. For a deadline that the call fixes, use [`timeout_at`].
 ///
 /// The future is polled first. So if it is ready at the deadline, the output is the future's.
 ///

@@ -7,11 +7,11 @@
 //!    the lock is taken, and woken or dropped after its release.
 //! 2. `next` is a tick before which no timer of the wheel expires. `next` is written under the
 //!    lock, and read without the lock. An insertion lowers `next`, a firing sets it anew, and a
-//!    removal leaves it. So a look at that tick may find nothing.
+//!    removal does not change it. So at that tick a thread may find no timer that is due.
 //! 3. If timers are due shortly after each other, a park for the next deadline lasts until at least
-//!    [`SPACING`] after the last firing. While more than 60,000 timers fire in a second, that time
-//!    is eight times as long. So the poller does not park and wake for each timer. The first timer
-//!    after a pause is not late.
+//!    [`SPACING`] after the last firing. While more than 60,000 timers fire in a second, this
+//!    spacing is eight times as long. So the poller does not park and wake for each timer. The
+//!    first timer after a pause is not late.
 //! 4. After a shutdown no wheel takes an entry.
 //! 5. A thread reads the clock before it has the lock. Meanwhile another thread may have advanced
 //!    the wheel further, and the wheel files a timer of an earlier tick as due. So a firing

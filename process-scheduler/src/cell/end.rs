@@ -31,7 +31,7 @@ impl<P: Process> ProcessCell<P> {
     ///
     /// # Safety
     /// `self` is the token, which the caller gives away. The caller uses no reference to `inner`
-    /// any lists. The process is running.
+    /// any more. The process is running.
     pub(super) unsafe fn finish(self: Arc<Self>, reason: ExitReason) {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: the caller promises this (rule 2).

@@ -25,7 +25,8 @@ pub(super) struct RelationLists {
 
 impl RelationLists {
     /// Takes the threads that wait no longer out of the list of watchers, if the list is full. Then
-    /// reserves room for as many new watchers as are left: the next look comes only after those.
+    /// reserves room for as many new watchers as are left in the list. So the list is full, and is
+    /// searched again, only after that many additions.
     pub(super) fn take_abandoned(&mut self) -> Vec<Watcher> {
         if self.watchers.len() < self.watchers.capacity() {
             return Vec::new();

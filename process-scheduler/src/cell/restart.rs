@@ -26,10 +26,10 @@ impl<P: Process> ProcessCell<P> {
             unreachable!("a process that is not supervised does not stop")
         };
         let (make, method) = (restart.child.make.clone(), restart.method.clone());
-        let input = restart.input.clone();
+        let make_input = restart.input.clone();
         // If the closure of the input panics, the new process is dropped under a guard of its own.
         let made = panics::catch(|| Guarded::new(make())).and_then(|body| {
-            let input = panics::catch(|| input.map_or_else(Input::none, |input| input()))?;
+            let input = panics::catch(|| make_input.map_or_else(Input::none, |make| make()))?;
             Ok((body.into_inner(), input))
         });
         let started = match made {

@@ -17,8 +17,9 @@ impl<P: Process> Run for ProcessCell<P> {
     fn run(self: Arc<Self>, slice: &mut RunSlice<'_>) -> Option<Runnable> {
         let mut is_woken = self.core.state.begin();
         let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: the caller gave the token. The reference is not used after this thread
-        // has given the token away.
+        // SAFETY: rule 2 of `cell.rs`: `self` came in a `Runnable`, which is the process's token,
+        // so this thread owns `inner`. The reference is not used after this thread has given the
+        // token away.
         let inner = unsafe { &mut *inner };
         while slice.steps_left > 0 {
             if self.core.state.is_killed() {
@@ -136,7 +137,8 @@ impl<P: Process> ProcessCell<P> {
             let Some(handler) = handler else {
                 drop_guarded(command);
                 let result = Err(CommandError::NoHandler);
-                // Stale only if the process is restarted meanwhile, which this run excludes.
+                // The result is ignored. It is an error only if the process was restarted
+                // meanwhile, and a process cannot be restarted while it runs.
                 drop(Complete::complete(&**self, tag, incarnation, result));
                 continue;
             };

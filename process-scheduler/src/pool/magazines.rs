@@ -29,7 +29,7 @@ pub(super) fn is_kept(layout: Layout) -> bool {
 /// Blocks of one class.
 struct Magazine {
     blocks: Vec<NonNull<u8>>,
-    /// Frees each of the blocks.
+    /// The function that frees each of the blocks.
     free: Free,
 }
 
@@ -100,7 +100,7 @@ static DEPOTS: [[Depot; CLASSES]; 2] = [const { [const { Depot::new() }; CLASSES
 struct Shelf {
     current: Vec<NonNull<u8>>,
     other: Vec<NonNull<u8>>,
-    /// Frees each of the blocks. It is `Some` if a magazine has a block.
+    /// The function that frees each of the blocks. It is `Some` if a magazine has a block.
     free: Option<Free>,
 }
 
@@ -195,8 +195,8 @@ fn first_take(shelves: &mut Option<Box<Shelves>>, of: Use, class: usize) -> Opti
 
 #[cold]
 fn new_shelves(shelves: &mut Option<Box<Shelves>>) -> &mut Shelves {
-    let class = || std::array::from_fn(|_| Shelf::default());
-    shelves.insert(Box::new(Shelves([class(), class()])))
+    let of_a_use = || std::array::from_fn(|_| Shelf::default());
+    shelves.insert(Box::new(Shelves([of_a_use(), of_a_use()])))
 }
 
 /// Keeps a block, or frees it.

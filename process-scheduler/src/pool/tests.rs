@@ -59,9 +59,9 @@ fn arcs_recycled_by_another_thread_are_dropped_once() {
     recycle(again);
 }
 
-/// Fails if a type of another alignment gets a block of a class.
+/// Fails if a type whose alignment is not that of the pool's blocks gets a block of the pool.
 #[test]
-fn arcs_of_other_alignments_are_not_kept() {
+fn arc_of_another_alignment_is_aligned() {
     #[repr(align(64))]
     struct Wide(u8);
     for n in 0..3 {
@@ -75,9 +75,9 @@ fn arcs_of_other_alignments_are_not_kept() {
 /// Fails if a layout is kept whose size is not that of its class.
 #[test]
 fn layouts_between_two_classes_are_not_kept() {
-    let is_kept = |size| is_kept(Layout::from_size_align(size, 8).unwrap());
-    assert!(is_kept(8) && is_kept(16) && is_kept(512));
-    assert!(!is_kept(0) && !is_kept(12) && !is_kept(15) && !is_kept(520));
+    let keeps = |size| is_kept(Layout::from_size_align(size, 8).unwrap());
+    assert!(keeps(8) && keeps(16) && keeps(512));
+    assert!(!keeps(0) && !keeps(12) && !keeps(15) && !keeps(520));
 }
 
 /// Fails if the panic of a value's drop loses the block.
@@ -103,7 +103,7 @@ fn block_of_a_value_whose_drop_panics_is_kept() {
 ///
 /// Fails if a thread that changes its magazines enters them again.
 #[test]
-fn free_that_uses_the_pool_gets_blocks_of_the_allocator() {
+fn free_function_may_use_the_pool_again() {
     /// # Safety
     /// The contract of `Heap::free`.
     unsafe fn free(block: NonNull<u8>, layout: Layout) {

@@ -56,7 +56,8 @@ struct Done(UnsafeCell<bool>);
 // SAFETY: the model fails if two threads touch the cell at a time.
 unsafe impl Sync for Done {}
 
-/// A process ends on a worker. A thread that counts the end sees the writes of the process's steps.
+/// A process ends on a worker. A thread that finds no live process sees the writes of the process's
+/// steps.
 ///
 /// Fails if `ended` or `live` is Relaxed.
 #[test]

@@ -30,10 +30,11 @@ fn child_that_ends_before_the_cancel_holds_up_no_shutdown() {
     }
 }
 
-/// Two children are killed before their supervisor runs. It cancels the second because of the
-/// first, although the second has stopped too, and restarts both. That counts as one restart.
+/// Two children are killed before their supervisor runs. The supervisor cancels the second because
+/// of the first, although the second has stopped too, and restarts both. That counts as one
+/// restart.
 ///
-/// Fails if a supervisor's cancel reaches an incarnation that began after it.
+/// Fails if a supervisor's cancel reaches an incarnation that began after the cancel.
 #[test]
 fn two_failures_at_once_count_as_one_restart() {
     for strategy in [Strategy::OneForAll, Strategy::RestForOne] {
@@ -281,7 +282,7 @@ fn take_token(handle: &Handle, pid: Pid) -> Runnable {
 /// A supervisor is killed while slow workers have its child, or all processes below it. Its next
 /// incarnation starts children with the same names at the first try.
 ///
-/// Fails if a process keeps its name although it was killed for good, or a supervisor above it.
+/// Fails if a process keeps its name although it, or a supervisor above it, was killed for good.
 #[test]
 fn killed_nested_supervisor_gets_its_names_back() {
     for above in [&["nested"][..], &["nested", "inner"]] {
@@ -320,7 +321,7 @@ fn killed_nested_supervisor_gets_its_names_back() {
     }
 }
 
-/// A supervisor is cancelled, and its child has stopped but is still in the tables when it ends.
+/// A supervisor is cancelled. When it ends, its child has stopped, but is still in the tables.
 ///
 /// Fails if a name is still taken after the end of a supervisor whose child had it.
 #[test]
@@ -374,7 +375,7 @@ fn name_that_a_stranger_took_stays_with_the_stranger() {
     let exit = handle.exit_of(nested);
     handle.kill(nested);
     run_ready(&handle.shared);
-    // "outer" has tried ten times, and has failed then.
+    // The outer supervisor has tried ten times, and has then failed.
     assert!(handle.inspect(nested).is_none());
     assert_eq!(handle.whereis("leaf"), Some(stranger));
     assert!(
@@ -460,7 +461,8 @@ impl Process for Mine {
     }
 }
 
-/// Starts such a process, with a child "leaf", and kills it. Returns its supervisor.
+/// Starts a `Mine` whose supervisor has a child "leaf", and kills the `Mine`. Returns the
+/// supervisor.
 fn killed_mine(handle: &Handle) -> Arc<Mutex<Supervisor>> {
     let supervisor = Supervisor::new(Strategy::OneForOne).child(leaf(&Handled::default()));
     let supervisor = Arc::new(Mutex::new(supervisor));
@@ -521,7 +523,7 @@ fn drop_of_a_supervisor_ends_its_children() {
 ///
 /// Fails if a process that nothing has killed loses its name, and lives on.
 #[test]
-fn name_of_an_orphan_is_taken_over_with_its_life() {
+fn orphan_whose_name_is_taken_over_is_killed() {
     let handle = without_threads();
     let supervisor = killed_mine(&handle);
     let leaf = handle.whereis("leaf").unwrap();

@@ -268,8 +268,8 @@ fn shutdown_against_send_ends_the_process_once() {
 }
 
 /// An owner fills its empty deque, and notifies only if it sees no watcher, while another worker
-/// goes to sleep as `Worker::wait` does. That worker leaves the last process to the owner. It looks
-/// again later: it is notified, or it watches.
+/// goes to sleep as `Worker::wait` does. The other worker leaves the last process to the owner, and
+/// looks again later: it is notified, or it watches.
 fn fill_against_sleep(owner_requests: bool, sleeper_requests: bool) {
     let idle = Arc::new(Idle::new(2));
     let mut deque = Deque::new();

@@ -45,8 +45,9 @@ impl Park for EndsAtOnce {
     }
 }
 
-/// Makes two workers: the first, whose context this returns, sleeps; the second has a process in
-/// its deque, which this returns too, because its drop would drop the process.
+/// Makes two workers. The first one sleeps: this function returns its context. The second one has a
+/// process in its deque. This function returns the deque too, because the drop of the deque would
+/// drop the process.
 fn sleeper_beside_an_owner() -> (WorkerContext, Deque<Runnable>) {
     let deques = [Deque::new(), Deque::new()];
     let stealers = deques.iter().map(Deque::stealer).collect();

@@ -10,14 +10,14 @@ use sync_shim::conformance::{Account, bury};
 
 const RIGHT: u8 = 0;
 const NODE_MOVES: u8 = 1;
-const CONTENT_IS_FOREIGN: u8 = 2;
+const CONTENT_IS_OF_ANOTHER_NODE: u8 = 2;
 const LINK_IS_SET_AT_FIRST: u8 = 3;
 const LINK_LOSES_ITS_MARK: u8 = 4;
 const LINK_IS_SHARED: u8 = 5;
 const DROP_LEAKS: u8 = 6;
 const DROP_DROPS_TWICE: u8 = 7;
 const CONTENT_STAYS_WITH_THE_THREAD: u8 = 8;
-const WEARS_OUT: u8 = 9;
+const LOSES_TOKEN_AT_THIRD_USE: u8 = 9;
 
 /// A node with a fault.
 #[repr(align(16))]
@@ -77,8 +77,8 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
         let node = unsafe { &mut *at.as_ptr() };
         node.apart += 1;
         match FAULT {
-            WEARS_OUT if node.apart == 3 => bury(token),
-            CONTENT_IS_FOREIGN => ASIDE.with_borrow_mut(|aside| {
+            LOSES_TOKEN_AT_THIRD_USE if node.apart == 3 => bury(token),
+            CONTENT_IS_OF_ANOTHER_NODE => ASIDE.with_borrow_mut(|aside| {
                 let height = aside.len();
                 aside.extend(token.map(|token| (height, token)));
             }),
@@ -94,7 +94,7 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
         // SAFETY: `into_ptr` leaked the node.
         let mut node = unsafe { Box::from_raw(node.as_ptr()) };
         match FAULT {
-            CONTENT_IS_FOREIGN => {
+            CONTENT_IS_OF_ANOTHER_NODE => {
                 node.token = ASIDE.with_borrow_mut(|aside| aside.remove(&(aside.len() - 1)));
             }
             CONTENT_STAYS_WITH_THE_THREAD => {
@@ -163,7 +163,7 @@ fn each_fault_is_found_and_named() {
     for (said, check, name) in [
         (said::<NODE_MOVES>(), handles, "the node is elsewhere"),
         (
-            said::<CONTENT_IS_FOREIGN>(),
+            said::<CONTENT_IS_OF_ANOTHER_NODE>(),
             handles,
             "token 2 is in the place of 1",
         ),
@@ -179,7 +179,7 @@ fn each_fault_is_found_and_named() {
         ),
         (said::<LINK_IS_SHARED>(), links, "two nodes have one link"),
         (
-            said::<WEARS_OUT>(),
+            said::<LOSES_TOKEN_AT_THIRD_USE>(),
             "lists_and_queues_keep_every_node: ",
             "a token of another check",
         ),

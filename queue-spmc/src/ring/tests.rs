@@ -3,6 +3,7 @@ use super::{storage::StorageParts, *};
 use crate::Overflow;
 use core::cell::{Cell, RefCell};
 
+/// The items that have overflowed, and the length that the last batch reported.
 #[derive(Default)]
 struct Global(RefCell<Vec<u32>>, Cell<usize>);
 

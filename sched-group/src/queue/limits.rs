@@ -27,7 +27,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.charge();
         let group = &mut self.groups[index as usize];
         let old = group.shares.get();
-        (group.shares, group.weight) = (shares, shares.weight());
+        (group.shares, group.price) = (shares, shares.price());
         let (level, leaf) = (group.level, group.leaf);
         self.levels[level as usize].reshare(leaf, old, shares.get());
         Ok(())
@@ -55,7 +55,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.charge();
         let group = &mut self.groups[index as usize];
         let old = group.own_shares.get();
-        (group.own_shares, group.own_weight) = (shares, shares.weight());
+        (group.own_shares, group.own_price) = (shares, shares.price());
         if group.inner != NONE {
             self.levels[group.inner as usize].reshare(OWN, old, shares.get());
         }
@@ -145,10 +145,10 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// While the group has work of its own and does not run, each turn ends after `goal`, if that
     /// is less than the [quota](Self::quota). The goal does not count while a cap throttles the
-    /// group or an ancestor of it. Of several goals the least counts. The order of turns and the
-    /// groups' shares stay as they are. So a group that gets work still waits for the turns of
-    /// groups with a smaller virtual runtime, but these turns are short. Meanwhile the worker
-    /// switches more often; with a goal of zero, each check ends a turn.
+    /// group or an ancestor of it. The smallest goal applies. The order of turns and the groups'
+    /// shares stay as they are. So a group that gets work still waits for the turns of groups with
+    /// a smaller virtual runtime, but these turns are short. Meanwhile the worker switches more
+    /// often; with a goal of zero, each check ends a turn.
     ///
     /// # Errors
     ///

@@ -117,7 +117,8 @@ impl<T, C: Clock> FairQueue<T, C> {
     pub fn vruntime(&self, key: GroupKey) -> Result<u64, Stale> {
         let group = &self.groups[self.find(key)? as usize];
         let rank = self.levels[group.level as usize].rank(group.leaf);
-        // The rank is slightly too small, as weights are rounded down.
+        // The rank is slightly too small, as the price of a nanosecond (`ONE / shares`) is rounded
+        // down.
         let rounded = (rank + u128::from(ONE / 2)) / u128::from(ONE);
         Ok(rounded.try_into().unwrap_or(u64::MAX))
     }

@@ -1,5 +1,5 @@
 //! Adding and destroying the groups of a queue.
-use super::{FairQueue, Group, GroupKey, NONE, OWN, ROOT, number};
+use super::{FairQueue, Group, GroupKey, NONE, OWN, ROOT, to_index};
 use crate::{Clock, DestroyError, Shares, Stale, level::Level, metrics::Counts};
 
 impl<T, C: Clock> FairQueue<T, C> {
@@ -47,11 +47,11 @@ impl<T, C: Clock> FairQueue<T, C> {
     fn insert_at(&mut self, level: u32, shares: Shares, value: T) -> GroupKey {
         let (index, generation) = match self.spare_groups.pop() {
             Some(index) => (index, self.groups[index as usize].generation + 1),
-            None => (number(self.groups.len()), 1),
+            None => (to_index(self.groups.len()), 1),
         };
         let group = Group {
-            weight: shares.weight(),
-            own_weight: shares.weight(),
+            price: shares.price(),
+            own_price: shares.price(),
             level,
             leaf: self.levels[level as usize].add(index),
             inner: NONE,
@@ -75,24 +75,24 @@ impl<T, C: Clock> FairQueue<T, C> {
         GroupKey { index, generation }
     }
 
-    /// Adds an inner level to a group. The group's own work is a sibling there at once, so `wants`
-    /// does not change.
+    /// Adds an inner level to a group. The new level holds the group's own work from the start, so
+    /// the result of `FairQueue::wants` for the group does not change.
     fn add_level(&mut self, index: u32) -> u32 {
-        let number = match self.spare_levels.pop() {
-            Some(number) => number,
+        let inner = match self.spare_levels.pop() {
+            Some(inner) => inner,
             None => {
                 self.levels.push(Level::new(NONE));
-                number(self.levels.len() - 1)
+                to_index(self.levels.len() - 1)
             }
         };
-        let level = &mut self.levels[number as usize];
+        let level = &mut self.levels[inner as usize];
         *level = Level::new(index);
         let own = level.add(index);
         debug_assert_eq!(own, OWN);
         let group = &mut self.groups[index as usize];
         level.set_present(OWN, group.active);
-        group.inner = number;
-        number
+        group.inner = inner;
+        inner
     }
 
     /// Removes a group and returns its value.

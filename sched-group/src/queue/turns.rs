@@ -238,7 +238,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         if self.is_flat() {
             let group = &mut self.groups[self.current as usize];
             group.counts.runtime += ran;
-            let cost = charge(costs, group.weight);
+            let cost = charge(costs, group.price);
             return self.levels[ROOT as usize].charge(group.leaf, cost, group.active);
         }
         self.charge_nested(ran, costs);
@@ -252,7 +252,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         let mut index = self.current;
         let group = &self.groups[index as usize];
         if group.inner != NONE {
-            let (cost, active) = (charge(costs, group.own_weight), group.active);
+            let (cost, active) = (charge(costs, group.own_price), group.active);
             self.levels[group.inner as usize].charge(OWN, cost, active);
         }
         while index != NONE {
@@ -268,7 +268,7 @@ impl<T, C: Clock> FairQueue<T, C> {
             let wants = self.wants(index);
             let group = &self.groups[index as usize];
             let level = &mut self.levels[group.level as usize];
-            level.charge(group.leaf, charge(costs, group.weight), wants);
+            level.charge(group.leaf, charge(costs, group.price), wants);
             index = level.owner;
         }
     }

@@ -34,13 +34,13 @@ const WORDS: usize = 128 * 1024 / 8;
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// A thread's registers and stack.
-struct Copy {
+struct StackCopy {
     registers: Registers,
     words: usize,
     stack: [u64; WORDS],
 }
 
-static REQUEST: Request<Copy> = Request::new(Copy {
+static REQUEST: Request<StackCopy> = Request::new(StackCopy {
     registers: Registers::NONE,
     words: 0,
     stack: [0; WORDS],
@@ -103,7 +103,7 @@ struct Queued {
     padding: c_int,
     process: libc::pid_t,
     user: libc::uid_t,
-    value: *const Request<Copy>,
+    value: *const Request<StackCopy>,
     rest: [u64; 12],
 }
 

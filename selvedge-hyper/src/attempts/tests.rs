@@ -65,8 +65,8 @@ fn silent_address_delays_the_next_by_the_stagger() {
     });
 }
 
-// Fails if, after a failed attempt, the next one waits for the pause, or if the pause does not then
-// begin anew.
+// Fails if, after a failed attempt, the next one waits for the pause, or if the pause does not
+// begin anew with that attempt.
 #[test]
 fn failure_begins_the_next_attempt_at_once() {
     paused(async {

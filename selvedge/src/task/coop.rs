@@ -1,4 +1,4 @@
-//! The budget of a task's polls, under tokio's names. The crate `coop-budget` has it all.
+//! The budget of a task's polls, under tokio's names. All of it comes from the crate `coop-budget`.
 //!
 //! ```
 //! use selvedge::task::coop;

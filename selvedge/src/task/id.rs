@@ -3,9 +3,10 @@ use task_header::{Id, current};
 
 /// Returns the id of the task that this thread runs.
 ///
-/// It works in tasks of every kind: those of a runtime, of a [`LocalSet`](super::LocalSet), and
-/// closures of [`spawn_blocking`](crate::spawn_blocking()); also in the drop of a task's future,
-/// and in the drop of an output that no join handle took. It costs a load of a thread-local.
+/// The function works in tasks of every kind: those of a runtime, of a
+/// [`LocalSet`](super::LocalSet), and closures of [`spawn_blocking`](crate::spawn_blocking()); also
+/// in the drop of a task's future, and in the drop of an output that no join handle took. A call
+/// costs a load of a thread-local.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -106,7 +106,7 @@ pub mod sync {
             Self(std::sync::Condvar::new())
         }
 
-        /// Waits for a notification. It may also wake spuriously.
+        /// Waits for a notification. The wait may also end spuriously.
         pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }

@@ -15,16 +15,16 @@ const DROPS: u8 = 1;
 const QUEUES_TWICE: u8 = 2;
 const LAST_IN_FIRST_OUT: u8 = 3;
 const REFUSES_IN_A_POLL: u8 = 4;
-const DROPS_WHAT_WAKES_ITSELF: u8 = 5;
-const KEEPS_THE_ABORTED: u8 = 6;
-const KEEPS_THE_ORPHANED: u8 = 7;
+const DROPS_TASK_THAT_WAKES_ITSELF: u8 = 5;
+const KEEPS_ABORTED_TASK: u8 = 6;
+const KEEPS_ORPHAN: u8 = 7;
 const ENDS_WITHOUT_A_DROP: u8 = 8;
-const TAKES_WHAT_COMES_LATE: u8 = 9;
-const KEEPS_WHAT_COMES_FROM_ELSEWHERE: u8 = 10;
-const LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER: u8 = 11;
-const KEEPS_WHAT_COMES_FROM_ELSEWHERE_AGAIN: u8 = 12;
-const KEEPS_THE_ABORTED_FROM_ELSEWHERE: u8 = 13;
-const KEEPS_THE_NEW_FROM_ELSEWHERE: u8 = 14;
+const TAKES_TASKS_AFTER_THE_END: u8 = 9;
+const KEEPS_TASK_WOKEN_BY_ANOTHER_THREAD: u8 = 10;
+const LOSES_ONE_OF_TWO_THREADS_TASKS: u8 = 11;
+const KEEPS_SECOND_TASK_OF_ANOTHER_THREAD: u8 = 12;
+const KEEPS_TASK_ABORTED_BY_ANOTHER_THREAD: u8 = 13;
+const KEEPS_TASK_SPAWNED_BY_ANOTHER_THREAD: u8 = 14;
 
 /// A locked queue with a fault, and its worker.
 struct Faulty<const FAULT: u8>(Arc<Unseen<State<FAULT>>>);
@@ -64,12 +64,12 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
         let mut state = queue.lock();
         let elsewhere = thread::current().id() != state.owner;
         let keeps = match FAULT {
-            KEEPS_THE_ABORTED => why == WakeKind::Abort,
-            KEEPS_THE_ORPHANED => why == WakeKind::Orphan,
-            KEEPS_WHAT_COMES_FROM_ELSEWHERE => elsewhere,
-            KEEPS_WHAT_COMES_FROM_ELSEWHERE_AGAIN => elsewhere && state.known.contains(&task.id()),
-            KEEPS_THE_ABORTED_FROM_ELSEWHERE => elsewhere && why == WakeKind::Abort,
-            KEEPS_THE_NEW_FROM_ELSEWHERE => elsewhere && !state.polled.contains(&task.id()),
+            KEEPS_ABORTED_TASK => why == WakeKind::Abort,
+            KEEPS_ORPHAN => why == WakeKind::Orphan,
+            KEEPS_TASK_WOKEN_BY_ANOTHER_THREAD => elsewhere,
+            KEEPS_SECOND_TASK_OF_ANOTHER_THREAD => elsewhere && state.known.contains(&task.id()),
+            KEEPS_TASK_ABORTED_BY_ANOTHER_THREAD => elsewhere && why == WakeKind::Abort,
+            KEEPS_TASK_SPAWNED_BY_ANOTHER_THREAD => elsewhere && !state.polled.contains(&task.id()),
             _ => false,
         };
         if keeps {
@@ -78,7 +78,7 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
         let refuses = match FAULT {
             DROPS => true,
             REFUSES_IN_A_POLL => state.polls,
-            TAKES_WHAT_COMES_LATE => false,
+            TAKES_TASKS_AFTER_THE_END => false,
             _ => state.closed,
         };
         if refuses {
@@ -88,7 +88,7 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
         if elsewhere {
             state.known.push(task.id());
         }
-        if FAULT == LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER && elsewhere {
+        if FAULT == LOSES_ONE_OF_TWO_THREADS_TASKS && elsewhere {
             if state.meeting == Meeting::First {
                 // The first thread will put back the list that it found, which lacks this task.
                 state.meeting = Meeting::Over;
@@ -103,7 +103,8 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
             return queue.lock().outside.push_back(task);
         }
         if FAULT == QUEUES_TWICE && !state.tasks.is_empty() {
-            // SAFETY: unsound on purpose; the kit looks for doubles before it runs a task.
+            // SAFETY: the copy breaks the rule of one `Notified` on purpose. The kit finds the
+            // double before it runs the task.
             let twin = unsafe { core::ptr::read(&raw const state.tasks[0]) };
             state.tasks.push_back(twin);
         }
@@ -150,7 +151,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
         self.lock().polls = false;
         if let Ran::Notified(again) = ran {
             match FAULT {
-                DROPS_WHAT_WAKES_ITSELF => drop(again),
+                DROPS_TASK_THAT_WAKES_ITSELF => drop(again),
                 _ => again.schedule(),
             }
         }
@@ -168,7 +169,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
             ENDS_WITHOUT_A_DROP => bury(left),
             _ => drop(left),
         }
-        if FAULT == TAKES_WHAT_COMES_LATE {
+        if FAULT == TAKES_TASKS_AFTER_THE_END {
             bury(self);
         }
     }
@@ -177,7 +178,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
 fn said<const FAULT: u8>() -> String {
     let kit = match FAULT {
         // In the other checks there is only one other thread, which would wait forever.
-        LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER => {
+        LOSES_ONE_OF_TWO_THREADS_TASKS => {
             wakes_from_two_other_threads_are_not_lost::<Faulty<FAULT>>
         }
         _ => schedule::<Faulty<FAULT>>,
@@ -217,17 +218,17 @@ fn each_fault_is_found_and_named() {
             "lost: a task that was woken by another",
         ),
         (
-            said::<DROPS_WHAT_WAKES_ITSELF>,
+            said::<DROPS_TASK_THAT_WAKES_ITSELF>,
             "a_wake_in_a_poll_is_not_lost: ",
             "lost: a task that was woken by itself",
         ),
         (
-            said::<KEEPS_THE_ABORTED>,
+            said::<KEEPS_ABORTED_TASK>,
             "an_abort_and_the_last_waker_end_a_task: ",
             "lost",
         ),
         (
-            said::<KEEPS_THE_ORPHANED>,
+            said::<KEEPS_ORPHAN>,
             "an_abort_and_the_last_waker_end_a_task: ",
             "leaked",
         ),
@@ -237,32 +238,32 @@ fn each_fault_is_found_and_named() {
             "leaked: a woken task",
         ),
         (
-            said::<TAKES_WHAT_COMES_LATE>,
+            said::<TAKES_TASKS_AFTER_THE_END>,
             "a_wake_after_the_end_leaks_nothing: ",
             "leaked",
         ),
         (
-            said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE>,
+            said::<KEEPS_TASK_WOKEN_BY_ANOTHER_THREAD>,
             "a_wake_from_another_thread_is_not_lost: ",
             "lost: a task",
         ),
         (
-            said::<LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER>,
+            said::<LOSES_ONE_OF_TWO_THREADS_TASKS>,
             "wakes_from_two_other_threads_are_not_lost: ",
             "lost",
         ),
         (
-            said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE_AGAIN>,
+            said::<KEEPS_SECOND_TASK_OF_ANOTHER_THREAD>,
             "a_wake_from_another_thread_is_not_lost: ",
             "lost: a poll",
         ),
         (
-            said::<KEEPS_THE_ABORTED_FROM_ELSEWHERE>,
+            said::<KEEPS_TASK_ABORTED_BY_ANOTHER_THREAD>,
             "a_spawn_and_an_abort_from_another_thread_are_not_lost: ",
             "lost: an aborted",
         ),
         (
-            said::<KEEPS_THE_NEW_FROM_ELSEWHERE>,
+            said::<KEEPS_TASK_SPAWNED_BY_ANOTHER_THREAD>,
             "a_spawn_and_an_abort_from_another_thread_are_not_lost: ",
             "lost: a spawned",
         ),

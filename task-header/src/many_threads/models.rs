@@ -81,7 +81,7 @@ impl Schedule for Line {
 const CONDITIONS: usize = 4;
 
 #[derive(Default)]
-struct Books {
+struct Record {
     conditions: [AtomicBool; CONDITIONS],
     /// Whether a thread polls the task now.
     polled: AtomicBool,
@@ -90,7 +90,7 @@ struct Books {
     outputs_dropped: AtomicUsize,
 }
 
-impl Books {
+impl Record {
     /// Sets a condition. The store is Relaxed, so that only the wake that follows orders it.
     fn meet(&self, condition: usize) {
         self.conditions[condition].store(true, Relaxed);
@@ -100,7 +100,7 @@ impl Books {
 /// A future that is ready when all conditions are set. Its first poll stores a waker for the other
 /// threads.
 struct All {
-    books: Arc<Books>,
+    record: Arc<Record>,
     waker: Arc<Mutex<Option<Waker>>>,
     asked: bool,
 }
@@ -109,30 +109,30 @@ impl Future for All {
     type Output = Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
-        let books = self.books.clone();
-        let other = books.polled.swap(true, Relaxed);
+        let record = self.record.clone();
+        let other = record.polled.swap(true, Relaxed);
         assert!(!other, "two polls at once");
         if !self.asked {
             self.asked = true;
             *self.waker.lock() = Some(cx.waker().clone());
         }
-        let all = books.conditions.iter().all(|met| met.load(Relaxed));
-        books.polled.store(false, Relaxed);
+        let all = record.conditions.iter().all(|met| met.load(Relaxed));
+        record.polled.store(false, Relaxed);
         if !all {
             return Poll::Pending;
         }
-        books.outputs_made.fetch_add(1, Relaxed);
-        Poll::Ready(Output(books))
+        record.outputs_made.fetch_add(1, Relaxed);
+        Poll::Ready(Output(record))
     }
 }
 
 impl Drop for All {
     fn drop(&mut self) {
-        self.books.futures_dropped.fetch_add(1, Relaxed);
+        self.record.futures_dropped.fetch_add(1, Relaxed);
     }
 }
 
-struct Output(Arc<Books>);
+struct Output(Arc<Record>);
 
 impl Drop for Output {
     fn drop(&mut self) {
@@ -180,9 +180,9 @@ fn wait(join: JoinHandle<Output>) -> bool {
 
 fn hands(aborts: bool) {
     let line = Line(Arc::new((Mutex::new(Place::Empty), Condvar::new())));
-    let (books, waker) = (Arc::new(Books::default()), Arc::new(Mutex::new(None)));
+    let (record, waker) = (Arc::new(Record::default()), Arc::new(Mutex::new(None)));
     let all = All {
-        books: books.clone(),
+        record: record.clone(),
         waker: waker.clone(),
         asked: false,
     };
@@ -191,7 +191,7 @@ fn hands(aborts: bool) {
     assert!(matches!(task.run(), Ran::Pending));
     let by_value = waker.lock().take().expect("the task was polled");
     let by_ref = by_value.clone();
-    let (first, second) = (books.clone(), books.clone());
+    let (first, second) = (record.clone(), record.clone());
     let runner = line.clone();
     let threads = [
         thread::spawn(move || {
@@ -221,10 +221,10 @@ fn hands(aborts: bool) {
         thread.join().unwrap();
     }
     assert!(has_output || aborts);
-    assert_eq!(books.futures_dropped.load(Relaxed), 1);
+    assert_eq!(record.futures_dropped.load(Relaxed), 1);
     let outputs = usize::from(has_output);
-    assert_eq!(books.outputs_made.load(Relaxed), outputs);
-    assert_eq!(books.outputs_dropped.load(Relaxed), outputs);
+    assert_eq!(record.outputs_made.load(Relaxed), outputs);
+    assert_eq!(record.outputs_dropped.load(Relaxed), outputs);
     drop(waker);
     assert_eq!(Arc::strong_count(&line.0), 1, "the task is still there");
 }

@@ -53,7 +53,7 @@ const MOST: usize = 2;
 fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     let (s, goes_on) = (word & !GOES_ON, word & GOES_ON);
     let mut all = Vec::new();
-    let mut add = |name: &'static str, transition: &dyn Fn(&State) -> Option<Duty>| {
+    let mut add = |event: &'static str, transition: &dyn Fn(&State) -> Option<Duty>| {
         let state = State(AtomicUsize::new(s));
         let duty = transition(&state);
         // Ordering: Relaxed, here and below; no other thread has this word.
@@ -61,14 +61,14 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
         if duty == Some(Duty::Submit) {
             assert!(
                 after & NOTIFIED != 0 && after & (RUNNING | COMPLETE) == 0,
-                "{name}: {s:#b}"
+                "{event}: {s:#b}"
             );
         }
         all.push((
-            name,
+            event,
             if duty == Some(Duty::Dealloc) {
                 FREED
-            } else if name == "start" {
+            } else if event == "start" {
                 after
             } else {
                 after | goes_on

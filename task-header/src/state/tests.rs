@@ -10,7 +10,7 @@ fn bits(state: &State) -> usize {
 }
 
 #[test]
-fn a_wake_of_an_idle_task_submits_it_and_of_any_other_does_not() {
+fn wake_submits_an_idle_task_and_no_other() {
     let scenario = || {
         assert_eq!(word(LISTED).wake_by_ref(), Duty::Submit);
         assert_eq!(word(LISTED | NOTIFIED).wake_by_ref(), Duty::Nothing);

@@ -636,7 +636,8 @@ fn poller_that_ends_after_61_runs_wakes_a_poller_by_hand() {
     }
 }
 
-/// Fails if one task, in which both places are, wakes itself at each poll for as long as it lives.
+/// Two places of one task poll the set. Fails if the task then wakes itself at each poll, for as
+/// long as it lives.
 #[test]
 fn poller_of_an_empty_set_wakes_no_poller_by_hand() {
     let set = LocalSet::new();

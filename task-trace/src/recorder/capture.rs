@@ -169,12 +169,15 @@ impl Capture {
     /// builder gave the task a name. If it gave none, the names from builders are skipped, as they
     /// are those of earlier tasks with the same id.
     pub(super) fn name_of(&self, task: u64, at: Duration, named: bool) -> String {
-        let known = self.names.get(&task).map_or(&[][..], |names| names);
-        let known = &known[..known.partition_point(|known| self.at(known.from) <= at)];
-        let name = known.iter().rev().find_map(|known| match &known.name {
-            Name::Custom(name) => named.then(|| name.clone()),
-            Name::Place(place) => Some(format!("{}:{}", short(place.file()), place.line())),
-        });
+        let names = self.names.get(&task).map_or(&[][..], |names| names);
+        let count = names.partition_point(|entry| self.at(entry.from) <= at);
+        let name = names[..count]
+            .iter()
+            .rev()
+            .find_map(|entry| match &entry.name {
+                Name::Custom(name) => named.then(|| name.clone()),
+                Name::Place(place) => Some(format!("{}:{}", short(place.file()), place.line())),
+            });
         name.unwrap_or_else(|| format!("task {task:#x}"))
     }
 }

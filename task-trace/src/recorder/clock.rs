@@ -58,8 +58,8 @@ impl Clock {
             let before = self.now();
             let elapsed = self.begun.elapsed();
             (
-                // Wraps if the thread moved to a processor whose counter is behind. That pair is
-                // not the closest one then.
+                // The difference wraps if the thread moved to a processor whose counter is behind.
+                // Then this pair is not the closest one.
                 self.now().wrapping_sub(before),
                 before.saturating_sub(self.first),
                 elapsed,

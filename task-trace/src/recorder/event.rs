@@ -46,8 +46,8 @@ pub enum Cause {
     Abort,
 }
 
-/// An event of a scheduler. It identifies a task by its id. [`Capture::name`](super::Capture)
-/// returns the name for an id.
+/// An event of a scheduler. The event names each task by the task's id.
+/// [`Capture::name`](super::Capture) returns the name for an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

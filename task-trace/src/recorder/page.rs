@@ -7,8 +7,8 @@ const PLACE: &str = "{\"traceEvents\":[]}";
 /// Makes a page of HTML that shows a trace, from the JSON that
 /// [`Capture::write_chrome`](super::Capture::write_chrome) writes.
 ///
-/// `json` is trusted: it must not contain a `<`, so that it cannot end the script around it. For
-/// other files of the format see [`page_of`].
+/// `json` is trusted: it must not contain a `<`, because that could end the script around the JSON.
+/// For other files of the format see [`page_of`].
 pub(super) fn page(json: &[u8]) -> String {
     VIEWER.replacen(PLACE, String::from_utf8_lossy(json).trim(), 1)
 }

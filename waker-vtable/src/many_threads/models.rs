@@ -11,7 +11,7 @@ use sync_shim::{
     thread,
 };
 
-const HANDS: usize = 4;
+const THREADS: usize = 4;
 const TURNS: usize = 3;
 
 /// Runs four threads that share a place for one waker. In each turn a thread wakes the target by
@@ -19,7 +19,7 @@ const TURNS: usize = 3;
 /// that it took out. `waker` is dropped meanwhile. Returns the one waker that is left.
 fn exchange_wakers(waker: Waker) -> Waker {
     let place = Arc::new(Mutex::new(None));
-    let threads = [(); HANDS].map(|()| {
+    let threads = [(); THREADS].map(|()| {
         let (own, place) = (waker.clone(), place.clone());
         thread::spawn(move || {
             for _ in 0..TURNS {
@@ -49,7 +49,7 @@ fn arc_shared_by_many_threads_is_freed_with_its_last_waker() {
         let left = exchange_wakers(from_arc(count.clone()));
         // One wake in each turn, and one for each clone that was taken out of the place: all but
         // the last.
-        let wakes = 2 * HANDS * TURNS - 1;
+        let wakes = 2 * THREADS * TURNS - 1;
         // Ordering: Relaxed, after the joins.
         assert_eq!(count.0.load(Relaxed), wakes);
         assert_eq!(Arc::strong_count(&count), 2);

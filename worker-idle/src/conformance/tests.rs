@@ -17,10 +17,10 @@ use std::{
 };
 
 const RIGHT: u8 = 0;
-const FORGETS_A_TOKEN_THAT_COMES_FIRST: u8 = 1;
-const KNOWS_NO_TIME: u8 = 2;
+const FORGETS_AN_EARLY_TOKEN: u8 = 1;
+const IGNORES_THE_LIMIT: u8 = 2;
 const PANICS_WITHOUT_A_PARKER: u8 = 3;
-const HEARS_ITS_OWN_THREAD_ONLY: u8 = 4;
+const IGNORES_OTHER_THREADS: u8 = 4;
 
 /// A parker with a fault.
 struct Faulty<const FAULT: u8>(Arc<(Mutex<bool>, Condvar)>);
@@ -34,12 +34,12 @@ impl<const FAULT: u8> Faulty<FAULT> {
 
     fn wait(&self, limit: Option<Duration>) {
         let mut token = self.0.0.lock().unwrap();
-        if FAULT == FORGETS_A_TOKEN_THAT_COMES_FIRST {
+        if FAULT == FORGETS_AN_EARLY_TOKEN {
             *token = false;
         }
         while !*token {
             token = match limit {
-                Some(limit) if FAULT != KNOWS_NO_TIME => {
+                Some(limit) if FAULT != IGNORES_THE_LIMIT => {
                     let (token, ended) = self.0.1.wait_timeout(token, limit).unwrap();
                     if ended.timed_out() {
                         return;
@@ -74,7 +74,7 @@ impl<const FAULT: u8> Wake for Wakes<FAULT> {
             assert!(FAULT != PANICS_WITHOUT_A_PARKER, "no parker");
             return;
         };
-        if FAULT == HEARS_ITS_OWN_THREAD_ONLY && thread::current().id() != self.1 {
+        if FAULT == IGNORES_OTHER_THREADS && thread::current().id() != self.1 {
             return;
         }
         *inner.0.lock().unwrap() = true;
@@ -116,10 +116,10 @@ fn parker_without_a_fault_passes() {
 fn each_fault_is_found_and_named() {
     // The kits run at the same time, because most of them wait for the whole limit.
     let kits: [fn() -> Found; 4] = [
-        || finds::<FORGETS_A_TOKEN_THAT_COMES_FIRST>("unpark_before_park_ends_it: hung"),
-        || finds::<KNOWS_NO_TIME>("park_with_limit_ends_in_time: hung"),
+        || finds::<FORGETS_AN_EARLY_TOKEN>("unpark_before_park_ends_it: hung"),
+        || finds::<IGNORES_THE_LIMIT>("park_with_limit_ends_in_time: hung"),
         || finds::<PANICS_WITHOUT_A_PARKER>("no parker"),
-        || finds::<HEARS_ITS_OWN_THREAD_ONLY>("unparks_from_other_threads_end_a_park: hung"),
+        || finds::<IGNORES_OTHER_THREADS>("unparks_from_other_threads_end_a_park: hung"),
     ];
     for kit in kits.map(thread::spawn) {
         assert_eq!(kit.join().expect("each panic is caught"), Ok(()));

@@ -1,5 +1,6 @@
-//! Models of a watcher that has given up, is woken before its last look or finds a filled place in
-//! it, and requests a watcher: the last searcher to stop sees the request (rules 3 and 4).
+//! Models of a watcher that has given up. It is woken before its last look, or that look finds a
+//! filled place. Then it requests a watcher, and the last searcher to stop sees the request (rules
+//! 3 and 4).
 use super::*;
 use sync_shim::{model, sync::Arc, thread};
 

@@ -22,7 +22,7 @@ use sync_shim::{
 
 const THIEVES: usize = 3;
 
-struct Beside {
+struct Scheduler {
     asleep: AtomicUsize,
     over: AtomicBool,
     /// The number of notifications that no sleeper has taken yet.
@@ -32,7 +32,7 @@ struct Beside {
     more_ran: Condvar,
 }
 
-impl Beside {
+impl Scheduler {
     fn run(&self, item: Box<Item>) {
         self.ran.lock().push(run(item));
         self.more_ran.notify_all();
@@ -75,7 +75,7 @@ impl Beside {
     }
 }
 
-impl QueueHooks<Item> for Beside {
+impl QueueHooks<Item> for Scheduler {
     fn overflow(&self, items: List<Item>) {
         items.into_iter().for_each(|item| self.run(item));
     }
@@ -90,7 +90,7 @@ impl QueueHooks<Item> for Beside {
     }
 }
 
-fn steal(stealer: &Stealer<Item>, hooks: &Beside) {
+fn steal(stealer: &Stealer<Item>, hooks: &Scheduler) {
     let own = Queue::new(4);
     // Ordering: SeqCst, as in `end`.
     while !hooks.over.load(SeqCst) {
@@ -106,7 +106,7 @@ fn steal(stealer: &Stealer<Item>, hooks: &Beside) {
     }
 }
 
-fn watch(stealer: &Stealer<Item>, hooks: &Beside) {
+fn watch(stealer: &Stealer<Item>, hooks: &Scheduler) {
     for _ in 0..4 {
         let seen = stealer.look();
         thread::yield_now();
@@ -124,7 +124,7 @@ fn watch(stealer: &Stealer<Item>, hooks: &Beside) {
 fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
     model(|| {
         let queue = Queue::new(2);
-        let hooks = Arc::new(Beside {
+        let hooks = Arc::new(Scheduler {
             asleep: AtomicUsize::new(0),
             over: AtomicBool::new(false),
             calls: Mutex::new(0),
@@ -132,7 +132,7 @@ fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
             ran: Mutex::new(Vec::new()),
             more_ran: Condvar::new(),
         });
-        let beside = |work: fn(&Stealer<Item>, &Beside)| {
+        let beside = |work: fn(&Stealer<Item>, &Scheduler)| {
             let (stealer, hooks) = (queue.stealer(), hooks.clone());
             thread::spawn(move || work(&stealer, &hooks))
         };

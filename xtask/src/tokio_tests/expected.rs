@@ -113,18 +113,18 @@ impl Expected {
         })
     }
 
-    /// Returns the row of a test that failed with this output. `is_broken` says that nothing of its
-    /// file compiles.
+    /// Returns the row of a test that failed with this output. `compiles_nothing` says that nothing
+    /// of its file compiles.
     pub(super) fn row(
         &mut self,
         file: &str,
         test: &str,
-        is_broken: bool,
+        compiles_nothing: bool,
         output: &str,
     ) -> Option<&Row> {
         let last = test.rsplit("::").next().unwrap_or(test);
         // A path is more exact than a last name, wherever the rows are.
-        let names = [Some(test), Some(last), is_broken.then_some("*")];
+        let names = [Some(test), Some(last), compiles_nothing.then_some("*")];
         for name in names.into_iter().flatten() {
             for (at, row) in self.rows.iter().enumerate() {
                 let place = row.tests.iter().position(|known| known == name);

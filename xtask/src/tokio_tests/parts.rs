@@ -41,11 +41,11 @@ fn walk(source: &str, tokens: TokenStream, found: &mut Vec<Part>) {
                 }
             }
             TokenTree::Punct(punct) if punct.as_char() == ';' => {
-                let call = call(&tokens[begin..at]).map(|call| one_line(&source[range(call)]));
-                if call.is_some() || is_import(&tokens[begin..at]) {
+                let name = call(&tokens[begin..at]).map(|call| one_line(&source[range(call)]));
+                if name.is_some() || is_import(&tokens[begin..at]) {
                     found.push(Part {
                         range: range(&tokens[begin..=at]),
-                        name: call,
+                        name,
                         is_test: false,
                     });
                 }
@@ -128,7 +128,8 @@ fn is_test(tokens: &[TokenTree]) -> bool {
 }
 
 /// The bytes that an error points at. If a macro makes the code in question, there are several such
-/// places: those in the macro come before that of the macro's call. The last one in a part counts.
+/// places: those in the macro come before that of the macro's call. Of the places that lie in a
+/// part, the last one counts.
 pub(super) type Places = Vec<Range<usize>>;
 
 /// Turns the parts off that have an error. Returns the new text, and the names of the parts that

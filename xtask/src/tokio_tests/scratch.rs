@@ -24,7 +24,7 @@ const RENAMES: &[(&str, &str)] = &[
 const LEFT_OUT: &[&str] = &["buffered", "duplex_stream", "io_", "sync_"];
 const LEFT_IN: &[&str] = &["io_async_fd", "io_driver", "io_driver_drop"];
 
-/// tokio's features, which its tests ask for by `cfg`. Those that are missing here are for its
+/// tokio's features, which its tests ask for by `cfg`. Those that are missing here are for tokio's
 /// own io_uring driver, its dumps of tasks and its spans.
 const FEATURES: &[&str] = &[
     "fs",
@@ -42,8 +42,8 @@ const FEATURES: &[&str] = &[
     "time",
 ];
 
-/// The most rounds of compiling and turning parts off. One that uses a part that is off turns off
-/// in the next round.
+/// The most rounds of compiling and turning parts off. A part that uses a part which is off is
+/// turned off in the next round.
 const ROUNDS: usize = 12;
 
 /// A folder with the scratch package.
@@ -59,7 +59,7 @@ pub(super) struct TestFile {
     /// The functions that do not compile, each with the compiler's message.
     pub(super) off: BTreeMap<String, String>,
     /// Whether the file does not compile without these functions either. Then `off` has all tests.
-    pub(super) is_broken: bool,
+    pub(super) compiles_nothing: bool,
     /// The program, if the file compiles.
     pub(super) program: Option<PathBuf>,
 }
@@ -194,7 +194,7 @@ impl Scratch {
         let first = &errors[0].message;
         let turned = parts::turn_off(&source, &places)?;
         let Some((text, off)) = turned.filter(|(text, _)| *text != source) else {
-            known.is_broken = true;
+            known.compiles_nothing = true;
             let tests = parts::parts(&source)?;
             let tests = tests.into_iter().filter(|part| part.is_test);
             let tests = tests.filter_map(|test| test.name);

@@ -79,7 +79,7 @@ impl<'a> Three<'a> {
 
 /// Fails if a leave wakes more threads than the one that takes over, or wakes the newest first.
 #[test]
-fn leave_of_the_driver_wakes_one_idle_thread() {
+fn leave_of_the_driving_thread_wakes_one_idle_thread() {
     let handover = driven_elsewhere();
     let mut three = Three::enter(&handover);
     for of in [2, 0, 1, 0] {
@@ -88,7 +88,7 @@ fn leave_of_the_driver_wakes_one_idle_thread() {
     for wakes in [[1, 0, 0], [1, 1, 0], [1, 1, 1]] {
         handover.put_back(());
         assert_eq!(three.wakes(), wakes);
-        let chosen = wakes.iter().filter(|&&wakes| wakes > 0).count() - 1;
+        let chosen = wakes.iter().filter(|&&count| count > 0).count() - 1;
         assert!(three.poll(chosen), "the chosen thread drives");
         three.leave(chosen);
     }
@@ -99,7 +99,7 @@ fn leave_of_the_driver_wakes_one_idle_thread() {
 /// Fails if a leave chooses a thread that polls its own future, which may block. Also fails if that
 /// thread does not look for the worker after its poll.
 #[test]
-fn leave_of_the_driver_skips_a_polling_thread() {
+fn leave_of_the_driving_thread_skips_a_polling_thread() {
     let handover = driven_elsewhere();
     let mut three = Three::enter(&handover);
     assert!(!three.poll(0) && !three.poll(1));

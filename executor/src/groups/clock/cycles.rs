@@ -15,17 +15,18 @@
 //! 1. An estimate is never before the last sample's time, and at most `LONGEST` after it. So an
 //!    estimate is never ahead of the system's clock by more than `LONGEST`. It is ahead, for
 //!    example, if the thread was preempted within the sample, between the count and the time.
-//! 2. An estimate is behind the system's clock by less than `LONGEST`, and usually by some
-//!    nanoseconds. A rate is taken between two samples that took fewer than [`TIGHT`] cycles each
-//!    and lie [`APART`] cycles apart or more. So the rate is wrong by 2 % at most. Over `LONGEST`
-//!    this makes 40 ns.
+//! 2. Unless the counter jumps (3), an estimate is behind the system's clock by less than
+//!    `LONGEST`, and usually by some nanoseconds. A rate is taken between two samples that took
+//!    fewer than [`TIGHT`] cycles each and lie [`APART`] cycles apart or more. So the rate is wrong
+//!    by 2 % at most. Over `LONGEST` this makes 40 ns.
 //! 3. The counter may jump, if the thread moves to a processor whose counter differs, or if a
 //!    virtual machine moves to another host or is stopped. After a jump back, or a jump ahead by
 //!    more than `LONGEST`, the next reading takes a sample. A smaller jump may make estimates
 //!    wrong, but only until the next sample. A rate between two samples before and after a jump may
-//!    also be wrong. But a rate is used only if a counter below 8 GHz may have it. So the next
-//!    sample is taken after 16,000 cycles at the latest, which are 5 µs at 3 GHz. Until then an
-//!    estimate is behind by at most these 5 µs, plus the time for which the counter stood still.
+//!    also be wrong. But a rate is used only if it corresponds to a counter of 8 GHz or less. So
+//!    the next sample is taken after 16,000 cycles at the latest, which are 5 µs at 3 GHz. Until
+//!    then an estimate is behind by at most these 5 µs, plus the time for which the counter stood
+//!    still.
 use std::{
     arch::x86_64::{__cpuid, _rdtsc, CpuidResult},
     cell::Cell,
@@ -203,7 +204,7 @@ mod tests {
     /// the counter or of the clock. With a rate that is too small, readings would use a sample for
     /// too long.
     #[test]
-    fn rate_of_no_processor_is_refused() {
+    fn rate_that_no_processor_has_is_refused() {
         let base = Sample {
             count: 5,
             time: 1_000,

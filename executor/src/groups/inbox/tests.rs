@@ -108,7 +108,7 @@ impl Visits {
     }
 }
 
-/// Fails if a wake goes to the worker whose task wakes.
+/// Fails if the woken task goes to the worker whose task has woken it.
 #[test]
 fn task_woken_by_another_workers_poll_runs_at_home() {
     for in_group in [false, true] {
@@ -125,7 +125,7 @@ fn task_woken_by_another_workers_poll_runs_at_home() {
 
 /// Fails if a wake from outside goes to the injector.
 #[test]
-fn task_woken_by_a_foreign_thread_runs_at_home() {
+fn task_woken_by_an_outside_thread_runs_at_home() {
     for in_group in [false, true] {
         let (mut two, visits) = (Two::new(), Visits::default());
         two.spawn_at(1, in_group, visits.task(1));
@@ -201,7 +201,7 @@ fn burst_of_wakes_unparks_the_sleeping_home_once() {
     }
 }
 
-/// Fails if the end of a task queues the task that joins it on its own worker.
+/// Fails if the end of a task queues the task that joins it on the worker of the ended task.
 #[test]
 fn task_woken_by_a_join_handle_runs_at_home() {
     let (mut two, ends, joins) = (Two::new(), Visits::default(), Visits::default());
@@ -232,7 +232,7 @@ impl Drop for NotesDrop {
 
 /// Fails if an abort from outside goes to the injector.
 #[test]
-fn task_aborted_by_a_foreign_thread_is_dropped_at_home() {
+fn task_aborted_by_an_outside_thread_is_dropped_at_home() {
     let (mut two, drops) = (Two::new(), Visits::default());
     let notes = NotesDrop(drops.clone());
     let task = two.runtime.spawn(async move {
@@ -447,7 +447,7 @@ fn task_in_an_inbox_is_dropped_at_the_end() {
 }
 
 /// A thread holds a task while the task's home, a driven worker, is dropped. The thread drops the
-/// task when it queues it. The memory of the task and of the runtime is leaked.
+/// task in place of queueing it. The memory of the task and of the runtime is leaked.
 ///
 /// Fails if a thread that ends queued tasks does not look at the inboxes.
 #[test]

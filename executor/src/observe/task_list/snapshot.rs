@@ -57,7 +57,7 @@ impl fmt::Display for TaskState {
 pub struct TaskSnapshot {
     /// The task's id, which another task may have once this one is freed.
     pub id: Id,
-    /// The name, if [`TaskBuilder`](crate::TaskBuilder) gave it one.
+    /// The name, if [`TaskBuilder`](crate::TaskBuilder) gave the task one.
     pub name: Option<Cow<'static, str>>,
     /// The place in the source where the task was spawned.
     pub location: &'static Location<'static>,

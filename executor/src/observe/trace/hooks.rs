@@ -112,7 +112,8 @@ pub(crate) fn poll_begin(shared: &Shared, task: &Task) {
 }
 
 /// Records that a poll ends, and whether the task is complete. If the poll has lost its core,
-/// [`lend`] has recorded its end in the worker's lane already, and this records nothing.
+/// [`lend`] has recorded the poll's end in the worker's lane already, and this function records
+/// nothing.
 #[inline]
 pub(crate) fn poll_end(shared: &Shared, ran: &Ran<Scheduler>) {
     if shared.trace.recorder().is_on() {

@@ -4,7 +4,8 @@ use blocking_threads::OnPanic;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use sync_shim::{Model, thread};
 
-/// A `block_on` waits forever, and races a panic that shuts the runtime down: it panics.
+/// A `block_on` waits forever, and races a panic that shuts the runtime down: the `block_on`
+/// panics.
 ///
 /// Fails if the panic is recorded after the wakers were taken, if a waker is added without a check
 /// for a panic, or if nobody is woken.

@@ -62,7 +62,7 @@ fn wait_until(time: std::time::Instant) {
     }
 }
 
-/// Fails if a local task stays behind that only the last look has woken.
+/// Fails if a local task that only the last look has woken stays behind.
 #[test]
 fn local_task_that_a_look_has_woken_runs_before_the_return() {
     use net_driver::time::{Duration, sleep};
@@ -131,7 +131,8 @@ fn unmonitored() -> Runtime {
     builder.build().unwrap()
 }
 
-/// Polls sleeps of so many milliseconds with this waker, in a runtime's scope.
+/// Makes `count` sleeps of `millis` milliseconds, and polls them with `waker`. The caller is in a
+/// runtime's scope.
 pub(in crate::tests) fn poll_sleeps(
     count: usize,
     millis: u64,
@@ -158,7 +159,7 @@ async fn sleep_behind(count: usize, waker: std::task::Waker) {
 
 /// Fails if timers that wake other things than tasks end the look before a task's timer.
 #[test]
-fn timers_of_foreign_wakers_do_not_end_the_look() {
+fn timers_that_wake_no_task_do_not_end_the_look() {
     use std::time::{Duration, Instant};
     let noop = || std::task::Waker::noop().clone();
     let (runtime, local) = (unmonitored(), LocalRuntime::new().unwrap());
@@ -193,7 +194,7 @@ fn wakers_that_panic_do_not_end_the_look() {
     assert!(task.is_finished());
 }
 
-/// Fails if a waker that a look of a `LocalRuntime` calls has no driver.
+/// Fails if a waker finds no current driver when a look of a `LocalRuntime` calls it.
 #[test]
 fn waker_that_a_look_calls_may_make_a_timer() {
     struct Arms(AtomicBool);

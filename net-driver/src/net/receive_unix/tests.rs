@@ -12,8 +12,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Whether a short transfer says that the next one would wait.
-const SAYS: bool = cfg!(not(selvedge_polling));
+/// Whether a short transfer ends the readiness, so that the next transfer waits.
+const SHORT_ENDS_READINESS: bool = cfg!(not(selvedge_polling));
 
 fn run<R>(future: impl Future<Output = R>) -> R {
     Driver::new(1).park(0).block_on(future)
@@ -89,7 +89,7 @@ fn short_read_lets_the_next_one_wait_for_an_event() {
         assert_eq!(read(&stream, 2), Some(2));
         assert!(is_ready(&stream, Interest::READABLE), "it was full");
         assert_eq!(read(&stream, 2), Some(1));
-        assert_ne!(is_ready(&stream, Interest::READABLE), SAYS);
+        assert_ne!(is_ready(&stream, Interest::READABLE), SHORT_ENDS_READINESS);
         peer.write_all(b"d").unwrap();
         let mut to = [MaybeUninit::uninit(); 2];
         let next = poll_fn(|cx| stream.poll_read_uninit(cx, &mut to));
@@ -148,7 +148,7 @@ fn short_write_lets_the_next_one_wait_for_an_event() {
             panic!("{write:?}");
         };
         assert!(count < bytes.len(), "more than the socket has room for");
-        assert_ne!(is_ready(&stream, Interest::WRITABLE), SAYS);
+        assert_ne!(is_ready(&stream, Interest::WRITABLE), SHORT_ENDS_READINESS);
         let mut taken = vec![0; count];
         std::io::Read::read_exact(&mut &peer, &mut taken).unwrap();
         let ready = stream.ready(Interest::WRITABLE).await.unwrap();

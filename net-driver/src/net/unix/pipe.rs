@@ -398,10 +398,8 @@ impl Sender {
         cx: &mut Context<'_>,
         mut write: impl FnMut(&mut &File) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let write = || write(&mut self.source.io());
-        self.source
-            .registration()
-            .poll_io(cx, Direction::Write, write)
+        let op = || write(&mut self.source.io());
+        self.source.registration().poll_io(cx, Direction::Write, op)
     }
 }
 
@@ -556,8 +554,9 @@ impl Receiver {
         self.source.try_io(Interest::READABLE, read)
     }
 
-    /// Performs `read`, which reads up to `wanted` bytes. If it returns none, looks whether that is
-    /// the end of the stream: before a pipe's first writer the kernel also returns none.
+    /// Performs `read`, which reads up to `wanted` bytes. If `read` returns no byte, asks the
+    /// kernel whether that is the end of the stream: before a pipe's first writer, a read also
+    /// returns no byte.
     fn read(
         &self,
         wanted: usize,

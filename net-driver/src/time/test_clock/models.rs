@@ -208,9 +208,9 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
     });
 }
 
-/// Waits as the poller of a paused clock, until the runtime is idle: by a look before it parks, or
-/// by one after an unpark. If a look is missed, the poller stays parked, which the model reports as
-/// a deadlock.
+/// Waits as the poller of a paused clock, until a look finds that the runtime is idle. The poller
+/// looks before it parks, and after each unpark. If a look is missed, the poller stays parked,
+/// which the model reports as a deadlock.
 fn wait_until_idle(driver: &Driver) {
     let threads = driver.threads();
     loop {

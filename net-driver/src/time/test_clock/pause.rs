@@ -54,7 +54,7 @@ impl Driver {
         if let Some(reading) = &mut *threads.clock.reading.lock() {
             reading.since = Some(std::time::Instant::now());
         }
-        // All threads, because one of them may have to stand by from now on.
+        // Unparks all threads, because one of them may have to stand by from now on.
         threads.unpark_all();
     }
 
@@ -170,9 +170,9 @@ pub fn resume() {
 /// Sets the paused clock of the current driver forward, wakes the tasks whose timers are due by
 /// then, and yields.
 ///
-/// The clock ends 584 years after its start, and an advance stops 36 years before that end. Beyond
-/// that it moves the clock by half of the time that is left, at most. So a sleep that begins
-/// afterwards can still end. A sleep beyond the end keeps waiting.
+/// The clock ends 584 years after its start, and an advance stops 36 years before that end. An
+/// advance that begins later than that moves the clock by at most half of the time that is left. So
+/// a sleep that begins afterwards can still end. A sleep beyond the end keeps waiting.
 ///
 /// ```
 /// use net_driver::{Driver, time};

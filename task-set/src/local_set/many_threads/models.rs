@@ -8,13 +8,13 @@ use sync_shim::{
     thread,
 };
 
-const WAKERS: usize = 4;
-const TASKS: usize = 3;
+const THREADS: usize = 4;
+const ENDING_TASKS: usize = 3;
 
 /// The conditions of a task, one for each thread.
 #[derive(Default)]
 struct Task {
-    conditions: [AtomicBool; WAKERS],
+    conditions: [AtomicBool; THREADS],
     waker: Mutex<Option<Waker>>,
 }
 
@@ -50,7 +50,7 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
 fn tasks_woken_by_four_threads_are_polled_and_dropped() {
     model(|| {
         let set = LocalSet::new();
-        let tasks: [_; TASKS + 1] = array::from_fn(|n| spawn(&set, n < TASKS));
+        let tasks: [_; ENDING_TASKS + 1] = array::from_fn(|n| spawn(&set, n < ENDING_TASKS));
         let gate = Gate::new();
         let waker = from_arc(gate.clone());
         let poll = || set.poll_tasks(&mut Context::from_waker(&waker));
@@ -58,7 +58,7 @@ fn tasks_woken_by_four_threads_are_polled_and_dropped() {
         let wakers: Vec<_> = (tasks.iter())
             .map(|(task, _)| task.waker.lock().take().expect("the task was polled"))
             .collect();
-        let threads: [_; WAKERS] = array::from_fn(|me| {
+        let threads: [_; THREADS] = array::from_fn(|me| {
             let wakers = wakers.clone();
             let tasks: Vec<_> = tasks.iter().map(|(task, _)| task.clone()).collect();
             thread::spawn(move || {
@@ -81,7 +81,7 @@ fn tasks_woken_by_four_threads_are_polled_and_dropped() {
         drop(set);
         for (_, polls) in &tasks {
             assert_eq!(Rc::strong_count(polls), 1);
-            assert!((1..=1 + WAKERS).contains(&polls.get()));
+            assert!((1..=1 + THREADS).contains(&polls.get()));
         }
         for thread in threads {
             thread.join().unwrap();

@@ -7,22 +7,22 @@ const WAKERS: usize = 4;
 const TURNS: usize = 3;
 
 #[derive(Default)]
-struct Books {
+struct Counts {
     messages: AtomicUsize,
     parks: AtomicUsize,
 }
 
 /// Parks until there are `until` messages. Each park ends with another unpark, and each unpark
 /// follows another message. So there are never more ended parks than messages.
-fn read(park: &mut ThreadPark, books: &Books, until: usize) {
+fn read(park: &mut ThreadPark, counts: &Counts, until: usize) {
     // Ordering: Relaxed, as the parker must order the messages.
-    while books.messages.load(Relaxed) < until {
+    while counts.messages.load(Relaxed) < until {
         park.park();
         // Ordering: Relaxed, only the thread that has the parker uses `parks`. A spawn or a join
         // passes both on.
-        let parks = 1 + books.parks.fetch_add(1, Relaxed);
+        let parks = 1 + counts.parks.fetch_add(1, Relaxed);
         assert!(
-            parks <= books.messages.load(Relaxed),
+            parks <= counts.messages.load(Relaxed),
             "a park without a token"
         );
     }
@@ -38,24 +38,24 @@ fn read(park: &mut ThreadPark, books: &Books, until: usize) {
 fn unparks_by_four_are_seen_by_a_parker_that_moves() {
     model(|| {
         let mut park = ThreadPark::new();
-        let books = Arc::new(Books::default());
+        let counts = Arc::new(Counts::default());
         let wakers: [_; WAKERS] = array::from_fn(|_| {
-            let (waker, books) = (park.waker(), books.clone());
+            let (waker, counts) = (park.waker(), counts.clone());
             thread::spawn(move || {
                 for _ in 0..TURNS {
                     // Ordering: Relaxed, as the parker must order the messages.
-                    books.messages.fetch_add(1, Relaxed);
+                    counts.messages.fetch_add(1, Relaxed);
                     waker.wake_by_ref();
                 }
             })
         });
         let first = thread::current();
         let own = thread::spawn(move || first.unpark());
-        read(&mut park, &books, WAKERS * TURNS / 2);
+        read(&mut park, &counts, WAKERS * TURNS / 2);
         let second = {
-            let books = books.clone();
+            let counts = counts.clone();
             thread::spawn(move || {
-                read(&mut park, &books, WAKERS * TURNS);
+                read(&mut park, &counts, WAKERS * TURNS);
                 park
             })
         };
@@ -64,7 +64,7 @@ fn unparks_by_four_are_seen_by_a_parker_that_moves() {
         }
         let park = second.join().unwrap();
         // Ordering: Relaxed, after the joins.
-        let parks = books.parks.load(Relaxed);
+        let parks = counts.parks.load(Relaxed);
         let tokens = parks + usize::from(park.take_token());
         assert!((1..=WAKERS * TURNS).contains(&tokens));
         assert!(!park.take_token(), "two tokens at a time");
