@@ -261,7 +261,10 @@ impl<'a> Driving<'a> {
                 Tick::Ran => {}
                 Tick::Idle => {
                     // A task may have called `fork`. This panic is for the caller of `block_on`.
-                    worker.core.shared.assert_is_no_copy("the park of block_on");
+                    worker
+                        .core
+                        .shared
+                        .assert_is_not_in_forked_child("the park of block_on");
                     if !signal.is_woken() {
                         worker.contained(Worker::park).unwrap_or_default();
                     }

@@ -218,7 +218,7 @@ impl Handle {
         future: F,
     ) -> F::Output {
         scope::assert_may_block_on(&self.shared);
-        self.shared.assert_is_no_copy("block_on");
+        self.shared.assert_is_not_in_forked_child("block_on");
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
@@ -228,7 +228,8 @@ impl Handle {
                 let polled = coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx));
                 if polled.is_pending() {
                     // The future itself may have called `fork`.
-                    self.shared.assert_is_no_copy("a poll of block_on's future");
+                    self.shared
+                        .assert_is_not_in_forked_child("a poll of block_on's future");
                 }
                 polled
             });
@@ -245,7 +246,7 @@ impl Handle {
     #[track_caller]
     pub(crate) fn in_block_on<R>(&self, f: impl FnOnce() -> R) -> R {
         scope::assert_may_block_on(&self.shared);
-        self.shared.assert_is_no_copy("block_on");
+        self.shared.assert_is_not_in_forked_child("block_on");
         scope::within(In::BlockOn(self.shared.clone()), f)
     }
 

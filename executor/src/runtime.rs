@@ -271,7 +271,7 @@ impl Runtime {
         scope::assert_may_block_on(self.handle.shared());
         self.handle
             .shared()
-            .assert_is_no_copy("a call that runs tasks");
+            .assert_is_not_in_forked_child("a call that runs tasks");
         match &self.current_thread {
             Some(driven) => driven.run_ready(one, ticks),
             None => panic!(

@@ -78,7 +78,7 @@ impl Runtime {
     pub(crate) fn end(&mut self, limit: Option<Duration>) -> bool {
         self.over = true;
         let shared = self.handle.shared();
-        if shared.is_copy() {
+        if shared.is_in_forked_child() {
             // The threads of the parent process may have held locks, which stay locked in this
             // process. The sockets and the driver are those of the parent. So this process leaks
             // the worker that it would end.

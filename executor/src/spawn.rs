@@ -127,7 +127,7 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (shared, at) = (self.shared(), Location::caller());
-        shared.assert_is_no_copy("spawn_many");
+        shared.assert_is_not_in_forked_child("spawn_many");
         let mut batch = Batch {
             shared,
             to: &shared.injector,
@@ -167,7 +167,7 @@ impl Handle {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.shared().assert_is_no_copy("spawn");
+        self.shared().assert_is_not_in_forked_child("spawn");
         let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
         let (shared, to) = (self.shared(), to());
         let is_listed = name.is_some() || shared.settings.lists_tasks;

@@ -39,7 +39,7 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    shared.assert_is_no_copy("spawn_blocking");
+    shared.assert_is_not_in_forked_child("spawn_blocking");
     let (span, future) = trace::trace(TaskKind::Blocking, name.as_deref(), at, Once::new(f));
     let on_panic = PanicReporter::by(shared);
     let (task, join) = match name {
@@ -55,7 +55,7 @@ where
 impl Unstarted for Core {
     fn start(self: Box<Self>) -> bool {
         // A runtime's copy in a child of `fork` has no threads, and starts none.
-        self.shared.is_copy() || start(self).is_ok()
+        self.shared.is_in_forked_child() || start(self).is_ok()
     }
 }
 

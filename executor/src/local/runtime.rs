@@ -272,7 +272,7 @@ impl LocalRuntime {
     }
 
     fn drop_tasks(&mut self) {
-        if self.handle().shared().is_copy() {
+        if self.handle().shared().is_in_forked_child() {
             return mem::forget(mem::take(&mut self.set));
         }
         let _entered = self.runtime.enter();

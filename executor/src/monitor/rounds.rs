@@ -75,7 +75,7 @@ impl Monitor {
 
     #[cold]
     fn start_thread(&self, shared: &Arc<Shared>) -> bool {
-        if !self.claim_start() || shared.is_copy() {
+        if !self.claim_start() || shared.is_in_forked_child() {
             return false;
         }
         let started = self.spawn(shared);

@@ -219,7 +219,7 @@ impl<P: Park> Worker<P> {
     fn look(&mut self) -> bool {
         let core: &Core = &self.core;
         core.shared
-            .assert_is_no_copy("a look of a worker at its events");
+            .assert_is_not_in_forked_child("a look of a worker at its events");
         let unwinding = Leave(core);
         let mut park = self.events.over(&mut self.park);
         park.poll(core.shared.settings.max_busy_events);
@@ -272,7 +272,9 @@ impl<P: Park> Worker<P> {
         if self.stage == Stage::Ended || self.found.is_some() {
             return;
         }
-        self.core.shared.assert_is_no_copy("the park of a worker");
+        self.core
+            .shared
+            .assert_is_not_in_forked_child("the park of a worker");
         let unwinding = Leave(&self.core);
         let mut park = self.events.over(&mut self.park);
         if self.core.shared.is_closing() {
@@ -380,7 +382,7 @@ impl<P: Park> Drop for Worker<P> {
             // is leaked.
             return;
         }
-        if self.core.shared.is_copy() {
+        if self.core.shared.is_in_forked_child() {
             // The parent process has this worker. This process leaks the copy: the end of the
             // worker could wait for threads of the parent, and would drop the parent's sockets.
             let events = mem::replace(&mut self.events, DrivenEvents::of_events_park());

@@ -210,7 +210,7 @@ impl Shared {
 
     /// Whether `fork` has made this process. The runtime is a copy then: its threads are those of
     /// the parent process.
-    pub(crate) fn is_copy(&self) -> bool {
+    pub(crate) fn is_in_forked_child(&self) -> bool {
         self.process.is_gone()
     }
 
@@ -220,8 +220,8 @@ impl Shared {
     /// If `fork` has made this process since the runtime was built.
     #[inline]
     #[track_caller]
-    pub(crate) fn assert_is_no_copy(&self, call: &str) {
-        if self.is_copy() {
+    pub(crate) fn assert_is_not_in_forked_child(&self, call: &str) {
+        if self.is_in_forked_child() {
             self.refuse_in_copy(call);
         }
     }
@@ -327,7 +327,7 @@ impl Shared {
     /// In a child made by `fork`.
     #[track_caller]
     pub(crate) fn inject(&self, task: Task) {
-        self.assert_is_no_copy("spawn");
+        self.assert_is_not_in_forked_child("spawn");
         // A refused task is dropped here, which cancels it.
         if self.injector_of(&task).push(task).is_ok() {
             // Ordering: Relaxed, as it is only a count.
