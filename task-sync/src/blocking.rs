@@ -28,8 +28,8 @@ impl Wake for Parked {
 
     fn wake_by_ref(self: &Arc<Self>) {
         // Ordering: Release pairs with the Acquire of `block_on`: the next poll sees what the
-        // notifier did before the wake. A swap and not a store, so that the model checker knows that
-        // it comes after the other side's swap that it follows.
+        // notifier did before the wake. A swap and not a store, so that the model checker knows
+        // that it comes after the other side's swap that it follows.
         self.woken.swap(true, Release);
         self.thread.unpark();
     }

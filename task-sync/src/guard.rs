@@ -1,4 +1,4 @@
-//! What all guards of locks have in common.
+//! The traits that all guards of locks have in common.
 
 /// Implements `Deref`, `Debug` and `Display` for a guard with a method `pointer`, which returns a
 /// pointer to the guard's data; with `mut`, also `DerefMut`.

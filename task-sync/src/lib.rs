@@ -7,6 +7,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 mod blocking;
 mod coop;
+#[cfg(all(test, selvedge_count))]
+mod counts;
 mod guard;
 mod lock;
 pub mod mpsc;
@@ -21,6 +23,8 @@ mod rwlock;
 mod semaphore;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod testing;
+#[cfg(doctest)]
+mod variance;
 mod wait;
 mod waiters;
 mod waiting;

@@ -36,7 +36,7 @@ use sync_shim::cell::UnsafeCell;
 /// | lock, if the lock is free | 1 |
 /// | unlock, if nobody waits, or a woken waiter is on its way | 1 |
 /// | unlock, if the first waiter must be woken | 2, a lock and an unlock, and the wake |
-/// | wait | a clone of the waker, 1, a lock and an unlock; no allocation |
+/// | wait | a clone of the waker, 2, a lock and an unlock; no allocation |
 ///
 /// A panic while the lock is held unlocks it. There is no poison: the next owner finds the data as
 /// the panic left it.
@@ -58,9 +58,10 @@ use sync_shim::cell::UnsafeCell;
 /// assert_eq!(*LOG.try_lock().unwrap(), ["one", "one", "two", "two"]);
 /// ```
 ///
-/// In threads, and with a guard that holds the mutex alive:
+/// With a guard that holds the mutex alive:
 ///
 /// ```
+/// use futures::executor::block_on;
 /// use std::{sync::Arc, thread};
 /// use task_sync::{Mutex, OwnedMutexGuard};
 ///
@@ -68,14 +69,13 @@ use sync_shim::cell::UnsafeCell;
 /// let guard: OwnedMutexGuard<i32> = mutex.clone().try_lock_owned().unwrap();
 /// let other = {
 ///     let mutex = mutex.clone();
-///     thread::spawn(move || *mutex.blocking_lock() += 1)
+///     thread::spawn(move || *block_on(mutex.lock_owned()) += 1)
 /// };
 /// drop(guard);
 /// other.join().unwrap();
-/// *mutex.clone().blocking_lock_owned() += 1;
 /// let mut mutex = Arc::into_inner(mutex).unwrap();
 /// *mutex.get_mut() += 1;
-/// assert_eq!(mutex.into_inner(), 4);
+/// assert_eq!(mutex.into_inner(), 3);
 /// ```
 pub struct Mutex<T: ?Sized> {
     raw: RawMutex,
@@ -127,6 +127,21 @@ impl<T: ?Sized> Mutex<T> {
     /// Blocks this thread until it has the lock.
     ///
     /// Not for a task: the thread of a task that blocks can't run the task that holds the lock.
+    ///
+    /// ```
+    /// use std::{sync::Arc, thread};
+    /// use task_sync::Mutex;
+    ///
+    /// let mutex = Arc::new(Mutex::new(1));
+    /// let guard = mutex.clone().blocking_lock_owned();
+    /// let other = {
+    ///     let mutex = mutex.clone();
+    ///     thread::spawn(move || *mutex.blocking_lock() += 1)
+    /// };
+    /// drop(guard);
+    /// other.join().unwrap();
+    /// assert_eq!(*mutex.blocking_lock(), 2);
+    /// ```
     #[cfg(feature = "std")]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
         match self.try_lock() {
@@ -341,8 +356,8 @@ impl<T: ?Sized> Drop for MutexGuard<'_, T> {
 ///
 /// let mutex = Mutex::new(((1, 2), 3));
 /// let pair = MutexGuard::map(mutex.try_lock().unwrap(), |data| &mut data.0);
-/// let pair = MappedMutexGuard::try_map(pair, |pair| pair.0.checked_sub(5).and(None::<&mut i32>));
-/// let mut last = MappedMutexGuard::map(pair.unwrap_err(), |pair| &mut pair.1);
+/// let pair = MappedMutexGuard::try_map(pair, |_| None::<&mut i32>).unwrap_err();
+/// let mut last = MappedMutexGuard::map(pair, |pair| &mut pair.1);
 /// *last += 2;
 /// drop(last);
 /// assert_eq!(mutex.into_inner(), ((1, 4), 3));

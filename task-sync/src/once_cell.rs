@@ -5,8 +5,8 @@
 //! The cell has a semaphore ([`raw`](crate::semaphore::raw)) with one permit. A task that has the
 //! permit may set the value.
 //!
-//! 1. `value` is written once, by the holder of the permit. The holder then closes the semaphore and
-//!    never gives the permit back. So nobody writes after the close.
+//! 1. `value` is written once, by the holder of the permit. The holder then closes the semaphore
+//!    and never gives the permit back. So nobody writes after the close.
 //! 2. `value` is read only after the semaphore is seen closed. The close is a Release, and
 //!    `is_closed` an Acquire, so the reader sees the value.
 //! 3. A task whose function fails, panics or is dropped gives the permit back, and the first waiter
@@ -27,8 +27,8 @@ use sync_shim::cell::UnsafeCell;
 /// A cell whose value is set once, by an asynchronous function or at once.
 ///
 /// If several tasks want to set the value, one runs its function and the others wait. If that
-/// function fails, panics or is dropped, the next one runs its own. A function must not ask the same
-/// cell for its value: it would wait for itself.
+/// function fails, panics or is dropped, the next one runs its own. A function must not ask the
+/// same cell for its value: it would wait for itself.
 ///
 /// To read a value that is set costs one load.
 ///
@@ -198,8 +198,8 @@ impl<T> OnceCell<T> {
     /// Sets the value.
     fn finish(&self, permit: Permit<'_>, value: T) -> &T {
         let slot = self.value.with_mut(|slot| slot);
-        // SAFETY: the caller has the permit, so nobody else writes (rule 1), and nobody reads before
-        // the close (rule 2).
+        // SAFETY: the caller has the permit, so nobody else writes (rule 1), and nobody reads
+        // before the close (rule 2).
         unsafe { *slot = Some(value) };
         forget(permit);
         self.raw.close();

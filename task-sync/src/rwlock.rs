@@ -53,9 +53,10 @@ const MAX_READERS: u32 = u32::MAX >> 3;
 /// });
 /// ```
 ///
-/// In threads, and with guards that hold the lock alive:
+/// With guards that hold the lock alive, and a limit of readers:
 ///
 /// ```
+/// use futures::executor::block_on;
 /// use std::{sync::Arc, thread};
 /// use task_sync::RwLock;
 ///
@@ -64,11 +65,11 @@ const MAX_READERS: u32 = u32::MAX >> 3;
 /// assert!(lock.try_read().is_err(), "there are two readers");
 /// let writer = {
 ///     let lock = lock.clone();
-///     thread::spawn(move || *lock.blocking_write() += 1)
+///     thread::spawn(move || *block_on(lock.write_owned()) += 1)
 /// };
 /// drop(readers);
 /// writer.join().unwrap();
-/// assert_eq!(*lock.blocking_read(), 2);
+/// assert_eq!(*block_on(lock.clone().read_owned()), 2);
 /// *lock.clone().try_write_owned().unwrap() += 1;
 /// let mut lock = Arc::into_inner(lock).unwrap();
 /// *lock.get_mut() += 1;
@@ -188,6 +189,22 @@ impl<T: ?Sized> RwLock<T> {
     /// Blocks this thread until it has a reader's lock.
     ///
     /// Not for a task: the thread of a task that blocks can't run the task that holds the lock.
+    ///
+    /// ```
+    /// use std::{sync::Arc, thread};
+    /// use task_sync::RwLock;
+    ///
+    /// let lock = Arc::new(RwLock::new(1));
+    /// let reader = lock.blocking_read();
+    /// let writer = {
+    ///     let lock = lock.clone();
+    ///     thread::spawn(move || *lock.blocking_write() += 1)
+    /// };
+    /// assert_eq!(*reader, 1);
+    /// drop(reader);
+    /// writer.join().unwrap();
+    /// assert_eq!(*lock.blocking_read(), 2);
+    /// ```
     #[cfg(feature = "std")]
     pub fn blocking_read(&self) -> RwLockReadGuard<'_, T> {
         match self.try_read() {
@@ -259,8 +276,8 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// Calls `f` for each task that waits, in the order of the queue. A reader needs 1; a writer
-    /// needs as many as it waits for readers to leave, or all. See [`Waiting`] for what `f` must not
-    /// do.
+    /// needs as many as it waits for readers to leave, or all. See [`Waiting`] for what `f` must
+    /// not do.
     ///
     /// ```
     /// use futures::executor::block_on;

@@ -1,4 +1,4 @@
-//! What the tests share: wakers that count, one poll of a future, and random numbers.
+//! Tools of the tests: wakers that count, one poll of a future, and random numbers.
 use core::pin::Pin;
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! What a waiting task waits for, for dumps of tasks.
+//! A view of a waiting task, for dumps of tasks.
 use core::{fmt, task::Waker};
 
 /// A task that waits for a primitive of this crate, as a `for_each_waiter` reports it.

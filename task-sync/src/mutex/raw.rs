@@ -2,12 +2,12 @@
 //!
 //! # The story
 //!
-//! A task *owns* the lock while `LOCKED` is set on its behalf. It takes a free lock by one exchange,
-//! whether or not others wait: it *overtakes* them. A task that finds the lock owned queues. An
-//! unlock clears `LOCKED`, and then wakes the first waiter, but does not give it the lock: until
-//! that task runs, others may take the lock and release it many times. While the woken task is on
-//! its way (`WOKEN`), an unlock wakes nobody else and takes no lock of the queue. So short
-//! critical sections run one after the other without a change of tasks.
+//! A task *owns* the lock while `LOCKED` is set on its behalf. It takes a free lock by one
+//! exchange, whether or not others wait: it *overtakes* them. A task that finds the lock owned
+//! queues. An unlock clears `LOCKED`, and then wakes the first waiter, but does not give it the
+//! lock: until that task runs, others may take the lock and release it many times. While the woken
+//! task is on its way (`WOKEN`), an unlock wakes nobody else and takes no lock of the queue. So
+//! short critical sections run one after the other without a change of tasks.
 //!
 //! A woken task that finds the lock owned has been overtaken. It queues again, before all others,
 //! and sets `HANDOFF`. The next unlock then keeps `LOCKED` set and makes that task the owner. So a
@@ -25,11 +25,11 @@
 //! # Rules
 //!
 //! 1. `QUEUED` is exact while the lock of the queue is free.
-//! 2. `WOKEN` and `HANDOFF` exclude each other: the waiter that was woken clears the first one as it
-//!    sets the second, and no unlock sets `WOKEN` while `HANDOFF` is set.
+//! 2. `WOKEN` and `HANDOFF` exclude each other: the waiter that was woken clears the first one as
+//!    it sets the second, and no unlock sets `WOKEN` while `HANDOFF` is set.
 //! 3. A waiter is pushed only while `LOCKED` is set, or, behind another waiter, while `HANDOFF` is.
-//! 4. If `HANDOFF` is set and `LOCKED` is not, the unlock that cleared `LOCKED` is on its way to the
-//!    lock of the queue. Meanwhile no other task takes the lock.
+//! 4. If `HANDOFF` is set and `LOCKED` is not, the unlock that cleared `LOCKED` is on its way to
+//!    the lock of the queue. Meanwhile no other task takes the lock.
 //! 5. An unlock that finds `QUEUED` without `WOKEN` takes the lock of the queue. There it wakes the
 //!    first waiter, unless the lock is owned again: that owner's unlock will do so.
 //! 6. The owner of a waiter that is released with `Turn::Try` either takes the lock, or queues
@@ -45,8 +45,8 @@
 //! owner's unlock comes after the exchange that found it owned, and sees `QUEUED`. By rule 5 it
 //! wakes the first waiter; or it leaves that to an owner that came later, or to the waiter that
 //! `WOKEN` stands for. The later owner unlocks in its turn. The waiter that was woken takes the
-//! lock, and unlocks in its turn with `WOKEN` clear; or it queues again, while the lock is owned; or
-//! its drop does what rule 6 says.
+//! lock, and unlocks in its turn with `WOKEN` clear; or it queues again, while the lock is owned;
+//! or its drop does what rule 6 says.
 use crate::{
     wait::Request,
     waiters::{Waiter, Waiters, wake},
@@ -66,7 +66,7 @@ const QUEUED: u32 = 2;
 const WOKEN: u32 = 4;
 const HANDOFF: u32 = 8;
 
-/// What a released waiter may do.
+/// The right of a waiter that is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Try to take the lock.

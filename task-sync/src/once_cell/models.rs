@@ -22,8 +22,8 @@ fn two_threads_set_the_cell_once() {
     });
 }
 
-/// One thread's function fails, so the other one sets the cell. Fails if the drop of the permit does
-/// not release it.
+/// One thread's function fails, so the other one sets the cell. Fails if the drop of the permit
+/// does not release it.
 #[test]
 fn failed_function_leaves_the_cell_to_the_next() {
     model(|| {

@@ -50,7 +50,9 @@ fn give(permits: &Permits) {
         *locked += 1;
     }
     drop(locked);
-    waker.map(wake);
+    if let Some(waker) = waker {
+        wake(waker);
+    }
 }
 
 /// Removes the waiter, and passes on what it was granted.
@@ -148,8 +150,8 @@ fn waker_change_against_a_grant_wakes_the_last() {
     });
 }
 
-/// Two waiters are in the ring of a `wake_all`, whose batches hold one waiter here; meanwhile one of
-/// them is removed, and a third comes. Fails if `split_off` leaves an end of the list, or if
+/// Two waiters are in the ring of a `wake_all`, whose batches hold one waiter here; meanwhile one
+/// of them is removed, and a third comes. Fails if `split_off` leaves an end of the list, or if
 /// `unlink` takes a neighbour for an end.
 #[test]
 fn wake_all_against_a_removal_and_a_push_is_exact() {

@@ -57,8 +57,8 @@ impl Protected {
     }
 }
 
-/// Two threads lock and unlock. Fails if an Acquire or a Release is Relaxed, or if `unlock` does not
-/// look at `QUEUED`.
+/// Two threads lock and unlock. Fails if an Acquire or a Release is Relaxed, or if `unlock` does
+/// not look at `QUEUED`.
 #[test]
 fn two_threads_own_the_lock_in_turns() {
     model(|| {
