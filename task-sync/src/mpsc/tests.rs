@@ -418,7 +418,7 @@ impl Random {
     }
 }
 
-/// What a bounded channel does, one operation at a time.
+/// A bounded channel that does one operation at a time.
 #[derive(Default)]
 struct Sequential {
     queue: VecDeque<u32>,
