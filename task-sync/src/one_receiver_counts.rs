@@ -1,4 +1,5 @@
-//! Counts the read-modify-writes that the operations of `mpsc` and `oneshot` cost, as their docs say.
+//! Counts the read-modify-writes that the operations of `mpsc` and `oneshot` cost, as their docs
+//! say.
 use crate::{mpsc, oneshot};
 use core::{
     future::Future,

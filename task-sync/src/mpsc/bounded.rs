@@ -396,8 +396,8 @@ impl<T> Receiver<T> {
     }
 }
 
-/// Room for one message, with a sender of its own, from [`Sender::reserve_owned`]. Its drop gives the
-/// room back and drops the sender.
+/// Room for one message, with a sender of its own, from [`Sender::reserve_owned`]. Its drop gives
+/// the room back and drops the sender.
 ///
 /// ```
 /// use task_sync::mpsc;

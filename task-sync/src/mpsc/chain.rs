@@ -5,8 +5,8 @@
 //! A sender claims the next *position* by one addition to `tail`. The position names a slot of a
 //! block. The sender walks from `tail_block` to that block, writes its message to the slot, and
 //! adds the slot's bit to the block's `ready`. The receiver reads the messages in the order of
-//! their positions. It knows from `ready` which slots are written, and keeps a copy of `ready`: so a
-//! receive from a block with several messages reads nothing that senders write but the message.
+//! their positions. It knows from `ready` which slots are written, and keeps a copy of `ready`: so
+//! a receive from a block with several messages reads nothing that senders write but the message.
 //!
 //! A receiver that finds no message registers its waker, sets `WAITING` in `ready` of the block in
 //! which the next message will be, and looks again. Only the sender of *that* message wakes it. The
@@ -32,12 +32,13 @@
 //!    adds the slot's bit, and does not touch any block afterwards. If `tail` says that the channel
 //!    is closed ([`Refuse`]), the position has no slot, nor has any later one.
 //! 2. The receiver reads a slot once, after it has acquired the slot's bit.
-//! 3. Blocks are linked in the order of positions. `tail_block` only moves forward. A sender loads it
-//!    *after* it has claimed its position. A block with a slot that is not written is not moved past.
-//!    So the block of a position can be reached from `tail_block` while its slot is not written.
+//! 3. Blocks are linked in the order of positions. `tail_block` only moves forward. A sender loads
+//!    it *after* it has claimed its position. A block with a slot that is not written is not moved
+//!    past. So the block of a position can be reached from `tail_block` while its slot is not
+//!    written.
 //! 4. A sender that walks past a block of written slots moves `tail_block` to the next block, by an
-//!    exchange. The one that succeeds then reads `tail`, writes that position to `free_at`, and sets
-//!    `RELEASED`.
+//!    exchange. The one that succeeds then reads `tail`, writes that position to `free_at`, and
+//!    sets `RELEASED`.
 //! 5. The receiver frees blocks in their order, if it is past the block, the block is released, and
 //!    the receiver has reached `free_at`.
 //! 6. A receiver that waits at a slot has read all slots before. So the sender of that slot finds
@@ -45,22 +46,22 @@
 //!
 //! # Why no block is freed in use
 //!
-//! Let a sender use block B, which it has loaded from `tail_block` or has reached from there. It uses
-//! B before it adds the bit of its own slot (rule 1). Its position p was claimed before the load (rule
-//! 3). Let another sender release B, or an earlier block. Its read of `tail` is a read-modify-write
-//! that releases the new `tail_block`, and a claim acquires. So if the read came first, the load
-//! would have returned a later block than B. So the claim came first, and `free_at` is above p. The
-//! receiver reaches `free_at` after it has acquired the bit of p (rule 2), when the sender has done
-//! with B.
+//! Let a sender use block B, which it has loaded from `tail_block` or has reached from there. It
+//! uses B before it adds the bit of its own slot (rule 1). Its position p was claimed before the
+//! load (rule 3). Let another sender release B, or an earlier block. Its read of `tail` is a
+//! read-modify-write that releases the new `tail_block`, and a claim acquires. So if the read came
+//! first, the load would have returned a later block than B. So the claim came first, and `free_at`
+//! is above p. The receiver reaches `free_at` after it has acquired the bit of p (rule 2), when the
+//! sender has done with B.
 //!
 //! # Why no wake is lost
 //!
-//! The receiver registers its waker, sets `WAITING`, and looks for the bit of its slot. Both `WAITING`
-//! and the bit are set by read-modify-writes of `ready`. If the bit came first, the receiver sees it.
-//! Otherwise the sender sees `WAITING` and wakes the cell in which the waker is registered. `WAITING`
-//! stays set for the rest of the block. Then the cell decides, by its own rules: the registration
-//! came first and the sender finds the waker, or the wake came first and the receiver's look sees the
-//! bit.
+//! The receiver registers its waker, sets `WAITING`, and looks for the bit of its slot. Both
+//! `WAITING` and the bit are set by read-modify-writes of `ready`. If the bit came first, the
+//! receiver sees it. Otherwise the sender sees `WAITING` and wakes the cell in which the waker is
+//! registered. `WAITING` stays set for the rest of the block. Then the cell decides, by its own
+//! rules: the registration came first and the sender finds the waker, or the wake came first and
+//! the receiver's look sees the bit.
 use super::block::{ALL, Block, RELEASED, SLOTS, WAITING};
 use core::ptr::{self, NonNull};
 use sync_shim::{
@@ -155,13 +156,15 @@ impl<T> Chain<T> {
 
     /// Pushes a message. Returns whether the receiver waits for it and must be woken.
     ///
-    /// Costs two read-modify-writes. One push in [`SLOTS`] needs a block, and costs up to five more.
+    /// Costs two read-modify-writes. One push in [`SLOTS`] needs a block, and costs up to five
+    /// more.
     ///
     /// # Errors
     /// Hands the message back if a bit of `refuse` is set in `tail`.
     #[inline]
     pub(super) fn push(&self, message: T, refuse: usize) -> Result<bool, T> {
-        // Ordering: Acquire pairs with the Release of `release`: see "Why no block is freed in use".
+        // Ordering: Acquire pairs with the Release of `release`: see "Why no block is freed in
+        // use".
         let tail = self.tail.fetch_add(ONE, Acquire);
         if tail & refuse != 0 {
             return Err(message);
@@ -183,8 +186,8 @@ impl<T> Chain<T> {
     /// Returns the block of a position that the caller has claimed and not written.
     #[inline]
     fn find(&self, position: usize) -> NonNull<Block<T>> {
-        // Ordering: Acquire pairs with the Release of `release`, and with the creation: the block is
-        // initialised.
+        // Ordering: Acquire pairs with the Release of `release`, and with the creation: the block
+        // is initialised.
         let block = self.tail_block.load(Acquire);
         // SAFETY: `tail_block` is never null.
         let block = unsafe { NonNull::new_unchecked(block) };
@@ -225,7 +228,8 @@ impl<T> Chain<T> {
             return false;
         }
         // Ordering: Release pairs with the Acquire of a claim: a later claim loads the new
-        // `tail_block`. It is a read-modify-write, and not a load, so that one of the two comes first.
+        // `tail_block`. It is a read-modify-write, and not a load, so that one of the two comes
+        // first.
         let free_at = self.tail.fetch_add(0, Release) & !BITS;
         // SAFETY: the block is not released yet, so it is live.
         let block = unsafe { block.as_ref() };
@@ -271,8 +275,8 @@ impl<T> Chain<T> {
     /// # Safety
     /// The caller owns the block, which holds no message.
     unsafe fn keep(&self, block: NonNull<Block<T>>) {
-        // Ordering: Release pairs with the Acquire of `next_of`, and Acquire with an earlier Release
-        // here: the block that comes out is this thread's.
+        // Ordering: Release pairs with the Acquire of `next_of`, and Acquire with an earlier
+        // Release here: the block that comes out is this thread's.
         let old = self.spare.swap(block.as_ptr(), AcqRel);
         if let Some(old) = NonNull::new(old) {
             // SAFETY: the swap took the block out.
@@ -384,7 +388,8 @@ impl<T> Head<T> {
             if (self.position.wrapping_sub(free_at) as isize) < 0 {
                 return;
             }
-            // Ordering: Relaxed, the receiver has acquired this link when it entered the next block.
+            // Ordering: Relaxed, the receiver has acquired this link when it entered the next
+            // block.
             let next = block.next.load(Relaxed);
             let done = self.oldest;
             // SAFETY: the receiver has left the block, so there is a next one.

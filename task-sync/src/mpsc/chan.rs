@@ -1,4 +1,4 @@
-//! What the handles of a channel share: its allocation, its counts, and how it ends.
+//! The part that the handles of a channel share: its allocation, its counts, and how it ends.
 //!
 //! | field | written by |
 //! |---|---|
@@ -10,15 +10,16 @@
 //! | `owners` | see [`Owner`] |
 //! | `closing` | under its lock: senders that wait for the close |
 //!
-//! 1. The last sender sets `DISCONNECTED` in `tail` and then wakes the receiver. All sends have ended
-//!    by then. So a receiver that finds `DISCONNECTED`, and has received each position before `tail`,
-//!    has received all messages. The receiver registers its waker and then looks at `tail`; so it
-//!    sees the bit or is woken.
-//! 2. A close sets `CLOSED`. In an unbounded channel the position at that moment is the *end*: earlier
-//!    positions will be written, and later ones are refused. In a bounded channel what is reserved may
-//!    still be sent. There the end is reached when all that is reserved is received or given back.
-//! 3. Messages and wakers are dropped, and wakers are woken, while no lock is held and no reference to
-//!    the head exists: their code may use the channel.
+//! 1. The last sender sets `DISCONNECTED` in `tail` and then wakes the receiver. All sends have
+//!    ended by then. So a receiver that finds `DISCONNECTED`, and has received each position before
+//!    `tail`, has received all messages. The receiver registers its waker and then looks at `tail`;
+//!    so it sees the bit or is woken.
+//! 2. A close sets `CLOSED`. In an unbounded channel the position at that moment is the *end*:
+//!    earlier positions will be written, and later ones are refused. In a bounded channel what is
+//!    reserved may still be sent. There the end is reached when all that is reserved is received or
+//!    given back.
+//! 3. Messages and wakers are dropped, and wakers are woken, while no lock is held and no reference
+//!    to the head exists: their code may use the channel.
 use super::chain::{CLOSED, Chain, DISCONNECTED, GONE, Head};
 use super::room::Room;
 use crate::coop::poll_proceed;
@@ -47,7 +48,7 @@ pub(super) struct Chan<T, const BOUNDED: bool> {
     pub(super) closing: Waiters<()>,
 }
 
-/// What the receiver uses.
+/// The part that only the receiver uses.
 pub(super) struct Receiving<T> {
     head: UnsafeCell<Head<T>>,
     /// The end of a closed unbounded channel.

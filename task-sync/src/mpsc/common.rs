@@ -1,4 +1,4 @@
-//! What the handles of both kinds of channels can do.
+//! The methods that the handles of both kinds of channels have.
 
 /// Implements the methods that bounded and unbounded channels have in common.
 macro_rules! handles {

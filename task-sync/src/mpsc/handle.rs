@@ -1,4 +1,4 @@
-//! The owners of a channel: what a sender, a receiver and a weak sender are inside.
+//! The owners of a channel: the insides of a sender, a receiver and a weak sender.
 use super::chan::{Chan, Nothing, Owner};
 use super::error::TryRecvError;
 use crate::coop::poll_proceed;

@@ -1,4 +1,5 @@
-//! Models of senders against the receiver, and of the ends of a channel. A block has two slots here.
+//! Models of senders against the receiver, and of the ends of a channel. A block has two slots
+//! here.
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
@@ -41,7 +42,7 @@ fn drain(rx: &mut UnboundedReceiver<Message>, waker: &Waker, got: &mut Vec<u32>)
 /// has set `WAITING`, or if it sets it before it registers.
 #[test]
 fn sends_beside_polls_are_received_or_wake() {
-    model(|| {
+    Model::new().bound(2).check(|| {
         let (tx, mut rx) = unbounded_channel();
         tx.send(message(0)).unwrap();
         let mut got = Vec::new();
@@ -66,7 +67,7 @@ fn sends_beside_polls_are_received_or_wake() {
 /// Fails if only the sender of a block's last slot wakes, or if a claim is not exclusive.
 #[test]
 fn two_senders_beside_a_poll_are_received_or_wake() {
-    model(|| {
+    Model::new().bound(2).check(|| {
         let (tx, mut rx) = unbounded_channel();
         let other = {
             let tx = tx.clone();
@@ -225,8 +226,8 @@ fn close_beside_closed_is_seen_or_wakes() {
     });
 }
 
-/// Fails if a sender that finds no room sets `WAITERS` in `received` after it has computed the room,
-/// or if a receive does not look at it.
+/// Fails if a sender that finds no room sets `WAITERS` in `received` after it has computed the
+/// room, or if a receive does not look at it.
 #[test]
 fn receive_beside_a_reservation_grants_or_wakes() {
     model(|| {
@@ -299,8 +300,8 @@ fn reservations_beside_each_other_stay_within_the_capacity() {
     });
 }
 
-/// Fails if a permit that is given back after a close does not wake the receiver, or if the receiver
-/// looks at what is reserved before it registers.
+/// Fails if a permit that is given back after a close does not wake the receiver, or if the
+/// receiver looks at what is reserved before it registers.
 #[test]
 fn permit_beside_a_closed_receiver_is_received_or_ends() {
     for is_sent in [false, true] {

@@ -2,7 +2,8 @@
 use super::chan::Chan;
 use core::{fmt, iter::FusedIterator, mem::forget};
 
-/// Room for one message, from [`Sender::reserve`](crate::mpsc::Sender::reserve). Its drop gives the room back.
+/// Room for one message, from [`Sender::reserve`](crate::mpsc::Sender::reserve). Its drop gives the
+/// room back.
 ///
 /// ```
 /// use task_sync::mpsc;
@@ -17,9 +18,8 @@ pub struct Permit<'a, T> {
     chan: &'a Chan<T, true>,
 }
 
-/// Room for some messages, from
-/// [`Sender::reserve_many`](crate::mpsc::Sender::reserve_many): an iterator of permits. Its drop gives the
-/// room back.
+/// Room for some messages, from [`Sender::reserve_many`](crate::mpsc::Sender::reserve_many): an
+/// iterator of permits. Its drop gives the room back.
 ///
 /// ```
 /// use task_sync::mpsc;

@@ -31,7 +31,8 @@ impl<'a, T> Reserve<'a, T> {
 
     /// Returns the waiter.
     fn waiter(self: Pin<&Self>) -> Option<Pin<&Waiter<Need>>> {
-        // SAFETY: the waiter is pinned as the future is: nobody moves it, and it is dropped in place.
+        // SAFETY: the waiter is pinned as the future is: nobody moves it, and it is dropped in
+        // place.
         unsafe { self.map_unchecked(|this| &this.waiter) }.as_pin_ref()
     }
 

@@ -2,14 +2,15 @@
 //!
 //! # The story
 //!
-//! A sender *reserves* room before it sends: it adds to `reserved`, on the senders' cache line, if the
-//! sum stays within `limit`. The receiver counts what it has `received`, on its own line. Room is the
-//! capacity less what is reserved and not received. `limit` is a copy of `received` plus the capacity.
-//! A sender refreshes it when it is used up. So while there is room, a sender does not read the
-//! receiver's line, nor the receiver the senders'.
+//! A sender *reserves* room before it sends: it adds to `reserved`, on the senders' cache line, if
+//! the sum stays within `limit`. The receiver counts what it has `received`, on its own line. Room
+//! is the capacity less what is reserved and not received. `limit` is a copy of `received` plus the
+//! capacity. A sender refreshes it when it is used up. So while there is room, a sender does not
+//! read the receiver's line, nor the receiver the senders'.
 //!
 //! A sender that finds no room queues. `WAITERS` in both counts then says that room belongs to the
-//! queue: no sender reserves past it, and each thread that makes room grants it to the first waiters.
+//! queue: no sender reserves past it, and each thread that makes room grants it to the first
+//! waiters.
 //!
 //! # Fields
 //!
@@ -22,9 +23,9 @@
 //!
 //! # Rules
 //!
-//! 1. `received` never passes `reserved`, and `limit` never passes `received` plus the capacity. Both
-//!    only grow. So an exchange of `reserved` that is within a limit, however old, reserves room
-//!    that is there.
+//! 1. `received` never passes `reserved`, and `limit` never passes `received` plus the capacity.
+//!    Both only grow. So an exchange of `reserved` that is within a limit, however old, reserves
+//!    room that is there.
 //! 2. `reserved` falls when a sender gives back what it has not sent.
 //! 3. `WAITERS` is set and cleared in both counts under the lock. It is set while the queue is not
 //!    empty. While it is set, only the lock's holder adds to `reserved`.
@@ -34,8 +35,8 @@
 //!    thread sees `WAITERS`. Hence no waiter waits while there is room.
 //! 5. The first waiter keeps what it is granted, until it has all that it needs. A waiter that is
 //!    dropped gives back what it has.
-//! 6. A close sets `CLOSED` in `reserved` under the lock and releases all waiters. No room is reserved
-//!    afterwards.
+//! 6. A close sets `CLOSED` in `reserved` under the lock and releases all waiters. No room is
+//!    reserved afterwards.
 use super::error::TrySendError;
 use crate::waiters::{Batch, Locked, Waiter, Waiters, wake_batch};
 use core::{
@@ -70,7 +71,7 @@ pub(super) struct Room<S, R> {
     waiting: Waiters<Need>,
 }
 
-/// What senders write, with more of that kind.
+/// The senders' counts, with more that senders write.
 pub(super) struct SenderLine<S> {
     pub(super) more: S,
     reserved: AtomicUsize,
@@ -78,13 +79,13 @@ pub(super) struct SenderLine<S> {
     capacity: usize,
 }
 
-/// What the receiver writes, with more of that kind.
+/// The receiver's count, with more that the receiver writes.
 pub(super) struct ReceiverLine<R> {
     pub(super) more: R,
     received: AtomicUsize,
 }
 
-/// What a waiter waits for.
+/// The room that a waiter waits for.
 #[derive(Clone, Copy)]
 pub(super) struct Need {
     /// The number of messages for which it has no room yet.
@@ -238,8 +239,8 @@ impl<S, R> Room<S, R> {
         wake_batch(&mut batch);
     }
 
-    /// Grants room to the waiters, under the lock. Returns whether it has finished: the batch may be
-    /// full.
+    /// Grants room to the waiters, under the lock. Returns whether it has finished: the batch may
+    /// be full.
     fn grant_in(&self, waiting: &mut Locked<'_, Need>, batch: &mut Batch) -> bool {
         while let Some(first) = waiting.front() {
             if batch.is_full() {

@@ -418,7 +418,7 @@ impl Random {
     }
 }
 
-/// What a bounded channel does, one operation at a time.
+/// A bounded channel that does one operation at a time.
 #[derive(Default)]
 struct Sequential {
     queue: VecDeque<u32>,
@@ -456,7 +456,7 @@ fn check_random_operations(seed: u64, operations: usize) {
     let (tx, mut rx) = channel(capacity);
     let mut model = Sequential::default();
     let mut permits = Vec::new();
-    let mut waits: Vec<(usize, usize, Pin<Box<dyn Future<Output = _> + '_>>, _)> = Vec::new();
+    let mut waits = Vec::new();
     for n in 0..operations {
         match random.below(6) {
             0 => {
@@ -469,7 +469,7 @@ fn check_random_operations(seed: u64, operations: usize) {
             1 => assert_eq!(rx.try_recv().ok(), model.queue.pop_front()),
             2 => {
                 let count = random.below(capacity + 1);
-                let mut wait: Pin<Box<dyn Future<Output = _>>> = Box::pin(tx.reserve_many(count));
+                let mut wait = Box::pin(tx.reserve_many(count));
                 let (woken, waker) = Woken::new();
                 let fits = model.waiters.is_empty() && count <= model.room(capacity);
                 match wait.as_mut().poll(&mut Context::from_waker(&waker)) {

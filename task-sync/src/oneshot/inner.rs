@@ -18,9 +18,9 @@
 //!
 //! 1. `VALUE`, `TX_GONE`, `CLOSED` and `RX_GONE` are never cleared. `VALUE` is not set after
 //!    `CLOSED`. So a value is received or handed back, and not both.
-//! 2. An end leaves by one exchange that sets its `GONE` bit and clears both waker bits. So it takes
-//!    the waker of the other end, which it wakes, and its own, which it drops. It does not touch
-//!    the allocation afterwards.
+//! 2. An end leaves by one exchange that sets its `GONE` bit and clears both waker bits. So it
+//!    takes the waker of the other end, which it wakes, and its own, which it drops. It does not
+//!    touch the allocation afterwards.
 //! 3. An end that finds the other one gone owns the allocation. It leaves without an exchange, and
 //!    frees the allocation. At most one end can find that, as the other does not look any more.
 //!    There are no wakers then, by rule 2.
@@ -138,8 +138,8 @@ impl<T> Inner<T> {
 
     /// Returns the state. A bit in it orders the caller after the change that set the bit.
     pub(super) fn state(&self) -> usize {
-        // Ordering: Acquire pairs with the Release of `change`, by the other end: the value, and its
-        // last use of the allocation.
+        // Ordering: Acquire pairs with the Release of `change`, by the other end: the value, and
+        // its last use of the allocation.
         self.state.load(Acquire)
     }
 
@@ -166,8 +166,8 @@ impl<T> Inner<T> {
         })
     }
 
-    /// Sets `bits` for one end and takes both wakers, unless a bit of `refused` is set. Then returns
-    /// the state.
+    /// Sets `bits` for one end and takes both wakers, unless a bit of `refused` is set. Then
+    /// returns the state.
     pub(super) fn change(&self, end: End, bits: usize, refused: usize) -> Result<Taken, usize> {
         let mut state = self.state();
         loop {
