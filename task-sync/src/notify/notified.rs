@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use core::{
     fmt,
     future::Future,
+    mem::MaybeUninit,
     pin::Pin,
     task::{Context, Poll, Waker, ready},
 };
@@ -17,11 +18,15 @@ const DONE: usize = 1;
 const PUSHED: usize = 2;
 
 /// A wait for a notification. Its future pairs it with the `Notify` that it belongs to.
+///
+/// The waiter is made where it is pushed. So a new future has two words, which its moves copy
+/// quickly, and a wait that finds a permit never makes one.
 pub(super) struct Wait {
     /// The generation at the future's creation, with `PUSHED` once the waiter was pushed, and with
     /// `DONE` once the future has completed.
     seen: usize,
-    waiter: Waiter<Reason>,
+    /// Initialised exactly if `seen` has `PUSHED`.
+    waiter: MaybeUninit<Waiter<Reason>>,
 }
 
 impl Wait {
@@ -29,16 +34,15 @@ impl Wait {
     pub(super) fn new(generation: usize) -> Self {
         Self {
             seen: generation,
-            waiter: Waiter::new(Reason::None),
+            waiter: MaybeUninit::uninit(),
         }
     }
 
     #[inline]
-    fn project(self: Pin<&mut Self>) -> (&mut usize, Pin<&Waiter<Reason>>) {
-        // SAFETY: neither field is moved out of `this`.
+    fn project(self: Pin<&mut Self>) -> (&mut usize, &mut MaybeUninit<Waiter<Reason>>) {
+        // SAFETY: neither field is moved out of `this`, and the callers pin the waiter.
         let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the waiter is pinned with the wait, and nothing gives another access to it.
-        (&mut this.seen, unsafe { Pin::new_unchecked(&this.waiter) })
+        (&mut this.seen, &mut this.waiter)
     }
 
     /// Polls the wait; without a waker, enables it.
@@ -52,16 +56,20 @@ impl Wait {
             return Poll::Ready(());
         }
         let waiters: &Waiters<Reason> = &notify.waiters;
-        let polled = match waker {
-            _ if *seen & PUSHED == 0 => {
-                let waker = waker.unwrap_or(Waker::noop());
-                // SAFETY: the waiter was not pushed, and the caller cancels.
-                unsafe { first_poll(notify, seen, waiter, waker) }
+        let polled = if *seen & PUSHED == 0 {
+            let waker = waker.unwrap_or(Waker::noop());
+            // SAFETY: the waiter is not initialised, it is pinned with the wait, and the caller
+            // cancels.
+            unsafe { first_poll(notify, seen, waiter, waker) }
+        } else {
+            // SAFETY: `PUSHED` is set.
+            let waiter = unsafe { pushed(waiter) };
+            match waker {
+                // SAFETY: the waiter was pushed to this queue, and the caller owns it.
+                Some(waker) => unsafe { waiters.poll(waiter, waker) }.map(drop),
+                None if waiter.released().is_some() => Poll::Ready(()),
+                None => Poll::Pending,
             }
-            // SAFETY: the waiter was pushed to this queue, and the caller owns it.
-            Some(waker) => unsafe { waiters.poll(waiter, waker) }.map(drop),
-            None if waiter.released().is_some() => Poll::Ready(()),
-            None => Poll::Pending,
         };
         if polled.is_ready() {
             *seen |= DONE;
@@ -96,6 +104,8 @@ impl Wait {
             return;
         }
         *seen |= DONE;
+        // SAFETY: `PUSHED` is set.
+        let waiter = unsafe { pushed(waiter) };
         // SAFETY: the waiter was pushed to this queue, and the caller owns it.
         match unsafe { notify.waiters.remove(waiter) } {
             Some(reason @ (Reason::One | Reason::Last)) => notify.notify(reason),
@@ -104,14 +114,37 @@ impl Wait {
     }
 }
 
-/// Takes the permit, or sees a newer generation, or pushes the waiter.
+impl Drop for Wait {
+    #[inline]
+    fn drop(&mut self) {
+        if self.seen & PUSHED != 0 {
+            // SAFETY: the waiter is initialised, and the future's drop has cancelled the wait.
+            unsafe { self.waiter.assume_init_drop() };
+        }
+    }
+}
+
+/// Returns the waiter of a wait.
 ///
 /// # Safety
-/// The caller owns the waiter, which is in no queue, and removes it from this one before it ends.
+/// The waiter is initialised, and it is pinned with its wait.
+#[inline]
+unsafe fn pushed(waiter: &MaybeUninit<Waiter<Reason>>) -> Pin<&Waiter<Reason>> {
+    // SAFETY: the caller's.
+    let waiter = unsafe { waiter.assume_init_ref() };
+    // SAFETY: the caller's.
+    unsafe { Pin::new_unchecked(waiter) }
+}
+
+/// Takes the permit, or sees a newer generation, or makes the waiter and pushes it.
+///
+/// # Safety
+/// The waiter is not initialised, and it is pinned with its wait. The caller removes it from this
+/// queue before it ends.
 unsafe fn first_poll(
     notify: &Notify,
     seen: &mut usize,
-    waiter: Pin<&Waiter<Reason>>,
+    waiter: &mut MaybeUninit<Waiter<Reason>>,
     waker: &Waker,
 ) -> Poll<()> {
     if notify.take(*seen).is_ok() {
@@ -123,9 +156,12 @@ unsafe fn first_poll(
     if notify.take_or_wait(*seen, &locked) {
         return Poll::Ready(());
     }
-    // SAFETY: the caller's.
-    unsafe { locked.push_back(waiter, waker, Reason::None) };
+    waiter.write(Waiter::new(Reason::None));
     *seen |= PUSHED;
+    // SAFETY: the waiter is initialised.
+    let waiter = unsafe { pushed(waiter) };
+    // SAFETY: the waiter is new, and the caller removes it.
+    unsafe { locked.push_back(waiter, waker, Reason::None) };
     Poll::Pending
 }
 
