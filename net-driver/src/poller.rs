@@ -108,8 +108,8 @@ pub(crate) struct Poller {
     max_events: AtomicUsize,
     /// The function that the executor has set by `Driver::set_blocking`.
     blocking: OnceLock<Blocking>,
-    /// Only the thread with the role uses this (rule 1 of `role.rs`), so the lock is always free. It
-    /// is a lock of std, so that models need not explore it.
+    /// Only the thread with the role uses this (rule 1 of `role.rs`), so the lock is always free.
+    /// It is a lock of std, so that models need not explore it.
     looks: std::sync::Mutex<Looks>,
 }
 
