@@ -1,7 +1,7 @@
 //! `Looks`: the memory of the workers' looks and waits in the reactor.
 use worker_idle::Backoff;
 
-/// A batch of more tasks counts as one of so many.
+/// A larger batch counts as one of so many tasks.
 const MOST: usize = 64;
 
 /// The memory of the looks and waits of all threads that have had the role.
@@ -21,11 +21,12 @@ impl Looks {
     }
 
     /// Records that the looks and the wait of a park have woken so many tasks.
-    pub(crate) fn record(&mut self, woken: usize) {
+    /// Records also the number of tasks that the thread woke between its parks.
+    pub(crate) fn record(&mut self, woken: usize, between: usize) {
         self.batch.record(woken);
-        // The park itself counts as the first piece of work.
-        let further = u32::try_from(woken).unwrap_or(u32::MAX).saturating_sub(1);
-        self.backoff.add_work(further);
+        let work = u32::try_from(woken + between).unwrap_or(u32::MAX);
+        // A park for nothing is work, too: it would be free otherwise.
+        self.backoff.add_work(work.max(1));
     }
 }
 

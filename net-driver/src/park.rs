@@ -67,8 +67,10 @@ pub struct WorkerPark {
     worker: usize,
     /// Whether the threads that park are the runtime's own.
     own_threads: bool,
-    /// How long to look in the reactor before a wait there.
-    rule: Wait,
+    /// How long to look in the reactor before a wait there. `None` for a guest: the workers' rule.
+    rule: Option<Wait>,
+    /// The number of wakers that this worker has collected between its parks.
+    polled: usize,
     /// Whether the worker has parked under the rules of the role since it retired last, and so may
     /// be responsible for the role (rule 4 of `role.rs`).
     may_owe_role: bool,
@@ -110,7 +112,8 @@ impl WorkerPark {
             token,
             worker,
             own_threads: false,
-            rule: Wait::default(),
+            rule: None,
+            polled: 0,
             may_owe_role: false,
             was_full: false,
             collected: VecDeque::new(),
@@ -158,7 +161,7 @@ impl WorkerPark {
     /// ```
     #[must_use]
     pub fn with_wait(mut self, wait: Wait) -> Self {
-        self.rule = wait;
+        self.rule = Some(wait);
         self
     }
 
@@ -306,12 +309,11 @@ impl WorkerPark {
             let out = &mut self.collected;
             let before = out.len();
             let mut looks = poller.looks();
-            looks.backoff = looks.backoff.with(self.rule);
-            let look = if looks.batch.is_large() {
-                Look::InVain(limit)
-            } else {
-                look(driver, &self.token, limit, &mut looks.backoff, out)
-            };
+            if let Some(rule) = self.rule {
+                looks.backoff = looks.backoff.with(rule);
+            }
+            let many = looks.batch.is_large();
+            let look = look(driver, &self.token, limit, many, &mut looks.backoff, out);
             if let Look::InVain(left) = look {
                 let waited = self.token.wait_in_reactor(|| poller.wait(left, out));
                 if !waited {
@@ -319,8 +321,7 @@ impl WorkerPark {
                     driver.poll_if_due(usize::MAX, out);
                 }
             }
-            looks.record(out.len() - before);
-            poller.set_looks(looks);
+            looks.record(out.len() - before, mem::take(&mut self.polled));
         } else if limit != Some(Duration::ZERO) {
             self.token.wait_in_thread(limit);
             poller.note_end();
@@ -358,18 +359,20 @@ enum Look {
     InVain(Option<Duration>),
 }
 
-/// Looks in the reactor for a while, if such looks have found events.
+/// Looks in the reactor for a while, if such looks pay. `many` says that events come in large
+/// batches: then there is no look.
 fn look(
     driver: &Inner,
     token: &Token,
     limit: Option<Duration>,
+    many: bool,
     backoff: &mut Backoff,
     out: &mut VecDeque<Waker>,
 ) -> Look {
     // Correctness does not depend on these looks, so the models leave them out. Under a paused
     // clock they are left out too, because the clock does not know whether a worker looks.
     let may = cfg!(not(any(selvedge_loom, selvedge_shuttle))) && limit != Some(Duration::ZERO);
-    if !may || driver.threads.is_clock_paused() || !backoff.is_due() {
+    if !may || driver.threads.is_clock_paused() || !backoff.is_due() || many {
         return Look::InVain(limit);
     }
     let limited = limit.map(|limit| (limit, Instant::now()));
@@ -409,9 +412,11 @@ impl Park for WorkerPark {
     fn poll(&mut self, max: usize) {
         let driver = self.driver.inner();
         if driver.threads.role.is_active() {
+            let before = self.collected.len();
             if !driver.threads.role.is_held() {
                 driver.poll_if_due(max, &mut self.collected);
             }
+            self.polled += self.collected.len() - before;
             self.collect(max);
         }
     }

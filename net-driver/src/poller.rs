@@ -35,7 +35,7 @@ use std::{
     collections::VecDeque,
     io,
     panic::resume_unwind,
-    sync::{OnceLock, PoisonError, atomic::AtomicUsize},
+    sync::{MutexGuard, OnceLock, PoisonError, atomic::AtomicUsize},
     task::Waker,
     time::{Duration, Instant},
 };
@@ -108,8 +108,8 @@ pub(crate) struct Poller {
     max_events: AtomicUsize,
     /// The function that the executor has set by `Driver::set_blocking`.
     blocking: OnceLock<Blocking>,
-    /// Only the thread with the role reads and writes this, so the lock is always free. It is a
-    /// lock of std, so that models need not explore it.
+    /// Only the thread with the role uses this (rule 1 of `role.rs`), so the lock is always free.
+    /// It is a lock of std, so that models need not explore it.
     looks: std::sync::Mutex<Looks>,
 }
 
@@ -133,13 +133,9 @@ impl Poller {
         }
     }
 
-    /// Returns what the last poller knew of its looks.
-    pub(crate) fn looks(&self) -> Looks {
-        *self.looks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn set_looks(&self, looks: Looks) {
-        *self.looks.lock().unwrap_or_else(PoisonError::into_inner) = looks;
+    /// Returns the memory of the looks, for the thread that has the role.
+    pub(crate) fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn max_events(&self) -> usize {

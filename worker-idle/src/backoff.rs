@@ -21,10 +21,11 @@
 //! | state | waits | next state |
 //! |---|---|---|
 //! | *resting* | before no park | after 16 parks at first, later after 512, 2,048, 8,192, 32,768 parks: trial, or waiting for a thread without trials |
-//! | *trial* | in each second round | when waits were costlier in three pairs more than they were not: resting; in three fewer: waiting |
-//! | *waiting* | before parks, as above | after 4,096 parks: trial, or waiting |
+//! | *trial* | in each second round | at a lead of three pairs: resting if waits were costlier, by 3 % at least; waiting if they were not |
+//! | *waiting* | before parks, as above | after 4,096 parks, later after 16,384 and 32,768: trial, or waiting |
 //!
-//! A late wait ends in the state resting.
+//! A late wait ends in the state resting. In a trial it counts as a lead of the rounds without
+//! waits.
 //!
 //! # Rules
 //!
@@ -34,11 +35,11 @@
 //! 2. A wait ends after 50 µs: a park and its wake-up seldom cost more.
 //! 3. After a late wait this thread rests: another thread kept the CPU meanwhile. If this thread
 //!    had parked instead, the system could have woken it on another CPU. The first rest lasts for
-//!    64 parks at least, and each later one twice as long as the one before, up to 1,024 parks. 64
-//!    won waits in a row forget one late wait.
+//!    64 parks, and each later one twice as long as the one before, up to 1,024 parks. 64 won waits
+//!    in a row forget one late wait.
 //! 4. Where waits and parks cost the same, this thread waits: a won wait has the lower latency. If
-//!    other threads of the process use so much processor time that a trial is a coin's toss, then
-//!    what waits cost is small beside it.
+//!    other threads of the process use much processor time, a trial may be a coin's toss. Then the
+//!    cost of waits is small beside that time, and the latency is that of either outcome.
 //! 5. A thread that parks only a few times makes no trial.
 use crate::process_time;
 use std::time::{Duration, Instant};
@@ -66,8 +67,9 @@ const ROUND: u32 = 32;
 /// A trial ends when one outcome has so many pairs of rounds more than the other.
 const DECIDES: i8 = 3;
 
-/// The number of parks in the state waiting.
-const WAITING: u32 = 4_096;
+/// The shortest and the longest state waiting, in parks. Each one in a row lasts four times as long
+/// as the one before.
+const WAITING: (u32, u32) = (4_096, 32_768);
 
 /// The shortest and the longest rest after a trial, in parks. Each rest lasts four times as long as
 /// the one before.
@@ -163,6 +165,8 @@ pub struct Backoff {
     left: u32,
     /// The length of the next rest after a trial.
     rest: u32,
+    /// The length of the next state waiting.
+    waiting: u32,
     /// The number of late waits that are not forgotten.
     late: u32,
     /// The number of waits that were won in a row.
@@ -176,8 +180,10 @@ pub struct Backoff {
     round: u8,
     /// The number of pairs of rounds in which waits were costlier, less the number of the others.
     costlier: i8,
-    /// The processor time of the process when the round began, and the work of the round so far.
-    now: Spent,
+    /// The processor time of the process when the round began.
+    round_begun: Duration,
+    /// The work of the round so far.
+    work: u32,
     /// The first round of the pair.
     first: Spent,
 }
@@ -195,13 +201,15 @@ impl Backoff {
             state: State::Resting,
             left: FIRST,
             rest: RESTS.0,
+            waiting: WAITING.0,
             late: 0,
             won_in_a_row: 0,
             pause: 0,
             doublings: 0,
             round: 0,
             costlier: 0,
-            now: NOTHING,
+            round_begun: Duration::ZERO,
+            work: 0,
             first: NOTHING,
         }
     }
@@ -221,10 +229,19 @@ impl Backoff {
         self
     }
 
-    /// Sets what a wait may spend.
+    /// Sets what a wait may spend. Another rule than before begins in the state resting.
     #[must_use]
     pub const fn with(mut self, wait: Wait) -> Self {
-        self.wait = wait;
+        if self.wait as u8 != wait as u8 {
+            self.wait = wait;
+            self.state = State::Resting;
+            self.left = if matches!(wait, Wait::Latency) {
+                0
+            } else {
+                FIRST
+            };
+            self.pause = 0;
+        }
         self
     }
 
@@ -233,11 +250,11 @@ impl Backoff {
         self.wait
     }
 
-    /// Counts further pieces of work that were done since the last park: tasks, jobs, events. A
-    /// trial compares what a piece of work costs. Each park counts as one piece, too.
+    /// Counts pieces of work that were done since the last call: tasks, jobs, events. A trial
+    /// compares the costs of a piece of work, so a thread with trials calls this at each park.
     #[inline]
     pub fn add_work(&mut self, pieces: u32) {
-        self.now.work = self.now.work.saturating_add(pieces);
+        self.work = self.work.saturating_add(pieces);
     }
 
     /// Returns whether to [`wait`](Self::wait) before the coming park. Call it before each park.
@@ -251,7 +268,6 @@ impl Backoff {
     /// Does what [`is_due`](Self::is_due) does. `time` returns the processor time of the process.
     #[inline]
     fn is_due_at(&mut self, time: impl FnOnce() -> Duration) -> bool {
-        self.now.work = self.now.work.saturating_add(1);
         self.left = self.left.saturating_sub(1);
         if self.left == 0 {
             self.end(time);
@@ -259,8 +275,7 @@ impl Backoff {
         let may = match (self.wait, self.state) {
             (Wait::Power, _) | (_, State::Resting) => false,
             (_, State::Waiting) => true,
-            // With, without, without, with: so a load that grows favours neither.
-            (_, State::Trial) => matches!(self.round, 0 | 3),
+            (_, State::Trial) => self.waits_in_round(),
         };
         if may {
             self.pause = self.pause.saturating_sub(1);
@@ -273,35 +288,32 @@ impl Backoff {
     fn end(&mut self, time: impl FnOnce() -> Duration) {
         match self.wait {
             Wait::Adaptive if self.makes_trials => {}
-            Wait::Adaptive | Wait::Latency => return self.begin(State::Waiting, WAITING),
-            Wait::Power => return self.begin(State::Resting, WAITING),
-        }
-        if self.state != State::Trial {
-            self.round = 0;
-            self.costlier = 0;
-            self.begin(State::Trial, ROUND);
-            self.now = Spent {
-                time: time(),
-                work: 0,
-            };
-            return;
+            Wait::Adaptive | Wait::Latency => return self.begin(State::Waiting, WAITING.1),
+            Wait::Power => return self.begin(State::Resting, WAITING.1),
         }
         let now = time();
         let spent = Spent {
-            time: now.saturating_sub(self.now.time),
-            work: self.now.work,
+            time: now.saturating_sub(self.round_begun),
+            work: self.work,
         };
-        self.now = Spent { time: now, work: 0 };
-        let with = matches!(self.round, 0 | 3);
+        (self.round_begun, self.work) = (now, 0);
+        if self.state != State::Trial {
+            self.round = 0;
+            self.costlier = 0;
+            return self.begin(State::Trial, ROUND);
+        }
         if self.round % 2 == 0 {
             self.first = spent;
         } else {
-            let costlier = if with {
-                spent.is_costlier_than(self.first)
-            } else {
-                self.first.is_costlier_than(spent)
+            let (with, without) = match self.waits_in_round() {
+                true => (spent, self.first),
+                false => (self.first, spent),
             };
-            self.costlier += if costlier { 1 } else { -1 };
+            self.costlier += if with.is_costlier_than(without) {
+                1
+            } else {
+                -1
+            };
         }
         self.round = (self.round + 1) % 4;
         self.left = ROUND;
@@ -309,8 +321,15 @@ impl Backoff {
             self.rest();
         } else if self.costlier == -DECIDES {
             self.rest = RESTS.0;
-            self.begin(State::Waiting, WAITING);
+            self.begin(State::Waiting, self.waiting);
+            self.waiting = WAITING.1.min(4 * self.waiting);
         }
+    }
+
+    /// Returns whether the round has waits: with, without, without, with. So a load that grows
+    /// favours neither.
+    fn waits_in_round(&self) -> bool {
+        matches!(self.round, 0 | 3)
     }
 
     fn begin(&mut self, state: State, parks: u32) {
@@ -322,6 +341,7 @@ impl Backoff {
     fn rest(&mut self) {
         self.begin(State::Resting, self.rest);
         self.rest = RESTS.1.min(4 * self.rest);
+        self.waiting = WAITING.0;
     }
 
     /// Yields the CPU and then calls `look`, up to 20 times. The wait ends early if a look returns
@@ -402,9 +422,18 @@ impl Backoff {
     fn late(&mut self) {
         self.won_in_a_row = 0;
         let (shortest, longest) = RESTS_IF_LATE;
-        let rest = (shortest + self.late).min(longest);
+        let rest = 1 << (shortest + self.late).min(longest);
         self.late = (self.late + 1).min(longest - shortest);
-        self.begin(State::Resting, 1 << rest);
+        if self.state == State::Trial {
+            self.rest();
+        }
+        // So many parks have no wait: the one after them ends the state.
+        let left = if self.state == State::Resting {
+            self.left
+        } else {
+            0
+        };
+        self.begin(State::Resting, left.max(rest) + 1);
     }
 }
 

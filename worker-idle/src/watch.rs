@@ -24,7 +24,8 @@
 //!    If so, and if a place is filled, the searcher wakes another sleeper.
 //! 4. Once several looks in a row found no filled place, the watcher gives up: it withdraws the
 //!    request for a watcher, and looks once more after that. If it is notified before that look, it
-//!    requests a watcher. If it wakes for an event of its own, it looks at once.
+//!    requests a watcher. If its sleep ends for another reason, the last look may come in its next
+//!    sleep. The worker then looks as it wakes, too, as the next sleep may be far.
 //! 5. A worker's next watch may continue where its last watch stopped, by its [`WatchState`]: so
 //!    events that end each sleep of the watcher before a look do not keep the watch from its end.
 //!
@@ -48,9 +49,9 @@
 //! - The watcher leaves for work, finds none, and looks as the last searcher.
 //! - The watcher leaves for work, and another worker stops as the last searcher. That worker may
 //!   still see the watcher, and then does not look.
-//! - The watcher gives up, and its sleep before the last look ends at once, without a reason or for
-//!   an event ([`Watch::record_look`] counts the look nevertheless). After a full interval the look
-//!   sees the place.
+//! - The watcher gives up, and its sleep before the last look ends at once. A sleep may end without
+//!   a reason ([`Watch::record_look`] counts the look nevertheless). After a full interval the look
+//!   sees the place. If the watcher then works for long, its last look comes as late.
 //!
 //! The place then waits for the worker that empties it, or for the next look by any watcher or last
 //! searcher. If the watcher left for work, a watcher is still wanted, so the next sleeper becomes

@@ -156,15 +156,14 @@ impl Core {
             if shared.idle.was_notified(self.index) {
                 self.counters().unparks.add(1);
                 self.idle_state.note_notified(self.counters().polls.get());
+                drop(watch.take());
                 self.forget_watch();
                 break;
             }
             let has_own = || park.has_events() || self.has_releases() || self.has_mail();
             if has_own() || shared.has_work() || shared.is_closing() {
-                // The watch goes on in the next sleep. Its last look cannot wait for that.
-                if watch.as_ref().is_some_and(Watch::is_leaving) {
-                    task = self.look_as_watcher(&mut watch);
-                }
+                // The watch goes on in the next sleep, which may be far.
+                task = self.look_while_leaving(&mut watch);
                 break;
             }
             if watch.is_none() {
@@ -191,24 +190,30 @@ impl Core {
 
     /// Looks at the slots. Returns the task of an aged slot. The watch ends with its last look.
     fn look_as_watcher(&self, watch: &mut Option<Watch<'_>>) -> Option<Task> {
-        match self.look_at_slots() {
+        let filled = match self.look_at_slots() {
             Ok(aged) => {
                 self.counters().slot_steals.add(1);
                 return Some(aged);
             }
-            Err(filled)
-                if watch
-                    .as_mut()
-                    .is_some_and(|watch| watch.record_look(filled)) =>
-            {
-                self.note_look();
-            }
-            Err(_) => {
-                *watch = None;
-                self.idle_state.looked_at.set(None);
-            }
+            Err(filled) => filled,
+        };
+        if watch
+            .as_mut()
+            .is_some_and(|watch| watch.record_look(filled))
+        {
+            self.note_look();
+        } else {
+            *watch = None;
+            self.clear_watch();
         }
         None
+    }
+
+    /// Looks at the slots if the watcher has given up, and its last look is to come in the next
+    /// sleep. If a slot is filled, a watcher is wanted again.
+    fn look_while_leaving(&self, watch: &mut Option<Watch<'_>>) -> Option<Task> {
+        let is_leaving = watch.as_ref().is_some_and(Watch::is_leaving);
+        (is_leaving && self.shared.has_filled_slot()).then(|| self.look_as_watcher(watch))?
     }
 
     /// Notes that this watcher has just begun its watch, or has looked.

@@ -9,8 +9,9 @@
 //! [`Watch`] says which sleeper looks, and when. The *places* in the rules of `Watch` are the
 //! slots. A park may end early, without a reason or for an event; the watcher looks only once the
 //! interval of its watch has passed since its last look. The worker's next sleep continues the
-//! watch, unless the watch has ended. So the watch ends in time also if events end each sleep. A
-//! driven worker returns to its caller at each look.
+//! watch, unless the watch has ended. So the watch ends in time also if events end each sleep, and
+//! a task in a slot waits for up to two intervals of 8 ms. A driven worker that finds nothing at
+//! the look after a park returns to its caller.
 //!
 //! A task that an event wakes between two polls uses no slot: the worker takes it next
 //! ([`WorkerQueue::between_items`](worker_queue::WorkerQueue::between_items)). So the events of a
@@ -38,10 +39,8 @@ impl Core {
         let shared = &self.shared;
         let begin = || Watch::begin(&shared.idle, self.index, &self.idle_state.watch);
         let watch = shared.watches_slots().then(begin).flatten();
-        if watch.is_none() {
-            // No watcher is wanted, or another worker watches.
-            self.idle_state.watch.take();
-            self.idle_state.looked_at.set(None);
+        if watch.is_none() && !shared.idle.is_watcher_wanted() {
+            self.clear_watch();
         }
         watch
     }
@@ -69,6 +68,12 @@ impl Core {
     /// Makes the next watch a new one, not a continuation of this one.
     pub(crate) fn forget_watch(&self) {
         Watch::forget(&self.shared.idle, &self.idle_state.watch);
+        self.clear_watch();
+    }
+
+    /// Clears what this worker remembers of a watch that has ended.
+    pub(crate) fn clear_watch(&self) {
+        self.idle_state.watch.take();
         let mut seen = self.idle_state.seen.take();
         seen.clear();
         self.idle_state.seen.set(seen);

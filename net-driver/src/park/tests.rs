@@ -169,7 +169,8 @@ fn look_in_vain_takes_its_time_off_the_limit() {
         &Token::new(driver.inner().poller.clone()),
         &mut VecDeque::new(),
     );
-    let mut look_for = |limit, mut backoff| look(driver.inner(), token, limit, &mut backoff, out);
+    let mut look_for =
+        |limit, mut backoff| look(driver.inner(), token, limit, false, &mut backoff, out);
     let limit = Duration::from_secs(3_600);
     // Under this setting a wait takes up to 50 µs.
     let looked = look_for(Some(limit), Backoff::eager().with(Wait::Latency));
@@ -187,5 +188,5 @@ fn look_in_vain_takes_its_time_off_the_limit() {
     let looked = look_for(Some(limit), Backoff::eager().with(Wait::Power));
     assert_eq!(looked, Look::InVain(Some(limit)));
     let park = driver.park(0).with_wait(Wait::Power);
-    assert_eq!(park.rule, Wait::Power);
+    assert_eq!(park.rule, Some(Wait::Power));
 }

@@ -24,6 +24,7 @@ impl Parks {
         for _ in 0..parks {
             let used = self.used;
             self.used += Duration::from_micros(10);
+            self.backoff.add_work(1);
             let mut won = false;
             if self.backoff.is_due_at(|| used) {
                 self.waits += 1;
@@ -92,9 +93,10 @@ fn work_in_batches_is_weighed_by_its_pieces() {
         let now = used;
         if parks.backoff.is_due_at(|| now) {
             parks.backoff.won();
+            parks.backoff.add_work(1);
             used += Duration::from_micros(15 + 10);
         } else {
-            parks.backoff.add_work(1);
+            parks.backoff.add_work(2);
             used += Duration::from_micros(20 + 2 * 10);
         }
     }
@@ -107,7 +109,7 @@ fn load_that_changes_is_noticed_by_the_next_trial() {
     parks.run(100_000, 25, |_| true);
     parks.run(32_768 + TRIALS, 15, |_| true);
     assert_eq!(parks.backoff.state, State::Waiting);
-    parks.run(WAITING + TRIALS, 25, |_| true);
+    parks.run(WAITING.1 + TRIALS, 25, |_| true);
     assert_eq!(parks.backoff.state, State::Resting);
 }
 
@@ -120,7 +122,7 @@ fn lost_waits_are_followed_by_pauses_of_up_to_31_parks() {
             parks += 1;
         }
         backoff.state = State::Waiting;
-        backoff.left = WAITING;
+        backoff.left = WAITING.0;
         backoff.lost();
         parks
     };
@@ -129,6 +131,34 @@ fn lost_waits_are_followed_by_pauses_of_up_to_31_parks() {
     while !backoff.is_due_at(|| Duration::ZERO) {}
     backoff.won();
     assert!(backoff.is_due_at(|| Duration::ZERO));
+}
+
+/// Fails if a late wait ends a trial without a verdict: the next trial then comes soon, and ends
+/// in the same way.
+#[test]
+fn late_wait_in_a_trial_counts_against_waits() {
+    let mut parks = Parks::new(Backoff::new().with_trials());
+    for rest in [512, 2_048, 8_192, 32_768, 32_768] {
+        while !parks.backoff.is_due_at(|| Duration::ZERO) {}
+        assert_eq!(parks.backoff.state, State::Trial);
+        parks.backoff.late();
+        assert_eq!(
+            (parks.backoff.state, parks.backoff.left),
+            (State::Resting, rest + 1)
+        );
+    }
+}
+
+#[test]
+fn rule_that_changes_begins_anew() {
+    let mut backoff = Backoff::new().with_trials();
+    backoff.rest();
+    let mut latency = backoff.with(Wait::Latency);
+    assert!(latency.is_due());
+    assert!((0..2 * FIRST).all(|_| !latency.with(Wait::Power).is_due()));
+    let mut again = latency.with(Wait::Power).with(Wait::Adaptive);
+    assert_eq!((0..FIRST).filter(|_| again.is_due()).count(), 1);
+    assert_eq!(backoff.with(Wait::Adaptive), backoff);
 }
 
 #[test]
@@ -189,7 +219,7 @@ fn late_waits_pause_for_64_to_1024_parks_and_are_forgotten() {
         }));
     };
     let rests = |backoff: &mut Backoff, parks: u32| {
-        assert!((1..parks).all(|_| !backoff.is_due()));
+        assert!((0..parks).all(|_| !backoff.is_due()));
         assert!(backoff.is_due());
     };
     for rest in [64, 128, 256, 512, 1024, 1024] {

@@ -26,6 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 use task_header::{Schedule, WakeKind};
+use worker_idle::WatchState;
 use worker_queue::RunQueue;
 
 /// A watcher looks into the slot of a worker that is in a poll.
@@ -484,7 +485,10 @@ fn task_in_a_slot_is_not_taken_before_the_watchs_interval() {
 }
 
 /// A park that soon ends by an event.
-struct Rings(ThreadPark, bool);
+struct Rings {
+    park: ThreadPark,
+    rings: bool,
+}
 
 impl Park for Rings {
     fn park(&mut self) {
@@ -493,19 +497,19 @@ impl Park for Rings {
 
     fn park_timeout(&mut self, _: Duration) {
         thread::sleep(Duration::from_micros(100));
-        self.1 = true;
+        self.rings = true;
     }
 
     fn has_events(&self) -> bool {
-        self.1
+        self.rings
     }
 
     fn deliver(&mut self) {
-        self.1 = false;
+        self.rings = false;
     }
 
     fn waker(&self) -> Waker {
-        self.0.waker()
+        self.park.waker()
     }
 }
 
@@ -513,26 +517,47 @@ impl Park for Rings {
 /// long as events come.
 #[test]
 fn watch_ends_although_an_event_ends_each_sleep_of_the_watcher() {
-    let parks = [(); 2].map(|()| Rings(ThreadPark::new(), false));
+    let parks = [(); 2].map(|()| Rings {
+        park: ThreadPark::new(),
+        rings: false,
+    });
     let (runtime, mut workers) = Builder::new().build_driven(parks);
     let mut worker = workers.pop().unwrap();
     let idle = &runtime.handle().shared().clone().idle;
     idle.want_watcher();
+    let watches = |worker: &Worker<Rings>| {
+        idle.is_watcher_wanted() || worker.core.idle_state.watch.get() != WatchState::default()
+    };
     let begun = Instant::now();
-    while idle.is_watcher_wanted() {
+    while watches(&worker) {
         worker.park();
         assert!(begun.elapsed() < Duration::from_secs(10));
         while worker.tick() == Tick::Ran {}
     }
-    // The last look is to come.
-    let looks = |worker: &Worker<Rings>| worker.core.idle_state.watch.get();
-    let left = looks(&worker);
-    worker.park();
-    assert_ne!(looks(&worker), left);
     drop(runtime);
     workers.push(worker);
     while workers
         .iter_mut()
         .any(|worker| worker.tick() != Tick::Ended)
     {}
+}
+
+/// Fails if the watch of another worker makes a worker forget its own: the watches of two workers
+/// that sleep in turns then never end.
+#[test]
+fn watch_goes_on_after_a_sleep_beside_another_watcher() {
+    let Pair {
+        runtime,
+        first,
+        other,
+    } = Pair::new();
+    let idle = &runtime.handle().shared().clone().idle;
+    idle.want_watcher();
+    first.core.watch().unwrap().record_look(false);
+    let looks = || first.core.idle_state.watch.get();
+    let before = looks();
+    let beside = other.core.watch().unwrap();
+    assert!(first.core.watch().is_none());
+    assert_eq!(looks(), before);
+    drop(beside);
 }
