@@ -55,3 +55,36 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         }
     }
 }
+
+#[cfg(test)]
+mod models {
+    use super::*;
+    use core::future::poll_fn;
+    use sync_shim::{atomic::Ordering::Relaxed, model};
+
+    /// A notifier changes a condition and wakes; the next poll sees the change. Fails if a wake
+    /// does not unpark. (The model checker's unpark orders the condition too, so the model does not
+    /// fail if an ordering is Relaxed.)
+    #[test]
+    fn poll_after_a_wake_sees_the_condition() {
+        model(|| {
+            let condition = Arc::new(AtomicBool::new(false));
+            let mut notifier = None;
+            block_on(poll_fn(|cx| {
+                if notifier.is_some() {
+                    // Ordering: Relaxed, the wake must order the condition.
+                    assert!(condition.load(Relaxed));
+                    return Poll::Ready(());
+                }
+                let (condition, waker) = (condition.clone(), cx.waker().clone());
+                notifier = Some(thread::spawn(move || {
+                    // Ordering: Relaxed, as above.
+                    condition.store(true, Relaxed);
+                    waker.wake();
+                }));
+                Poll::Pending
+            }));
+            notifier.unwrap().join().unwrap();
+        });
+    }
+}

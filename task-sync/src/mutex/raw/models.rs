@@ -160,3 +160,77 @@ fn cancel_against_an_unlock_wakes_the_next() {
         shared.check(2 + added);
     });
 }
+
+/// The only waiter was overtaken, and is dropped while the owner unlocks. Fails if the fetch_and of
+/// `hand_over` is Relaxed, or if `hand_over` keeps the lock when it finds no waiter.
+#[test]
+fn drop_of_the_overtaken_waiter_frees_the_lock() {
+    model(|| {
+        let shared = Protected::new();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mutex = shared.clone();
+        let mut waits = Box::pin(async move { mutex.lock().await });
+        block_on(shared.lock());
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        shared.add();
+        block_on(shared.lock());
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                drop(waits);
+                let locked = shared.mutex.try_lock();
+                if locked {
+                    shared.add();
+                }
+                u32::from(locked)
+            })
+        };
+        shared.add();
+        let added = other.join().unwrap();
+        shared.check(2 + added);
+    });
+}
+
+/// A late unlock hands the lock over in the place of the last owner. Fails if the fetch_xor of
+/// `wake_first` is Relaxed.
+#[test]
+fn full_late_unlock_hands_over_what_the_owner_wrote() {
+    Model::new().bound(4).check(|| {
+        let shared = Protected::new();
+        block_on(shared.lock());
+        let mutex = shared.clone();
+        let mut waits = Box::pin(async move { mutex.lock().await });
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        let waiter = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut cx = Context::from_waker(Waker::noop());
+                for _ in 0..2 {
+                    if waits.as_mut().poll(&mut cx).is_ready() {
+                        shared.add();
+                        return 1;
+                    }
+                }
+                0
+            })
+        };
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut added = 0;
+                for _ in 0..2 {
+                    if shared.mutex.try_lock() {
+                        shared.add();
+                        added += 1;
+                    }
+                }
+                added
+            })
+        };
+        shared.add();
+        let added = waiter.join().unwrap() + other.join().unwrap();
+        shared.check(1 + added);
+    });
+}

@@ -5,7 +5,7 @@ use super::*;
 use crate::{blocking::block_on, wait::Wait};
 use core::{pin::pin, task::Context};
 use std::sync::Arc;
-use sync_shim::{cell::UnsafeCell, model, thread};
+use sync_shim::{Model, cell::UnsafeCell, model, thread};
 
 /// A semaphore and a value that the permits protect: a holder of all permits writes it.
 struct Protected {
@@ -139,5 +139,94 @@ fn forget_against_an_acquire_takes_the_permit_once() {
         let taken = shared.semaphore.try_acquire(1).is_ok();
         assert!(taken ^ (other.join().unwrap() == 1));
         assert_eq!(shared.semaphore.available(), 0);
+    });
+}
+
+/// A value, and a semaphore without permits: one thread writes the value and releases a permit.
+fn write_and_release(shared: &Protected) {
+    shared.add();
+    shared.semaphore.release(1);
+}
+
+/// Asserts that the value was written.
+fn check(shared: &Protected) {
+    let value = shared.value.with(|value| {
+        // SAFETY: the model checks that the write comes before.
+        unsafe { *value }
+    });
+    assert_eq!(value, 1);
+}
+
+/// A permit goes to a waiter that is dropped, and from there to another thread. Fails if the
+/// fetch_add of `settle` is Relaxed.
+#[test]
+fn permit_of_a_dropped_wait_is_ordered() {
+    model(|| {
+        let shared = Protected::new(0);
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                if shared.semaphore.try_acquire(1).is_ok() {
+                    check(&shared);
+                }
+            })
+        };
+        {
+            let mut waits = pin!(shared.acquire(2));
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(waits.as_mut().poll(&mut cx).is_pending());
+            write_and_release(&shared);
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Reads the value if `look` finds the permit.
+fn look_at_a_permit(look: impl Fn(&RawSemaphore) -> usize) {
+    let shared = Protected::new(0);
+    let other = {
+        let shared = shared.clone();
+        thread::spawn(move || write_and_release(&shared))
+    };
+    if look(&shared.semaphore) == 1 {
+        check(&shared);
+    }
+    other.join().unwrap();
+}
+
+/// A thread sees that a permit is there. Fails if the load of `available` is Relaxed.
+#[test]
+fn permit_that_is_seen_is_ordered() {
+    model(|| look_at_a_permit(RawSemaphore::available));
+}
+
+/// A thread takes a permit for ever. Fails if the exchange of `forget` is Relaxed.
+#[test]
+fn permit_that_is_forgotten_is_ordered() {
+    model(|| look_at_a_permit(|semaphore| semaphore.forget(1)));
+}
+
+/// Two threads write and release at the moment that a request for two queues: one of them may grant
+/// the permits of both. Fails if the fetch_and of `grant_word` is Relaxed.
+#[test]
+fn permits_of_two_threads_are_ordered() {
+    Model::new().bound(3).check(|| {
+        let (one, two) = (Protected::new(0), Protected::new(0));
+        let first = {
+            let one = one.clone();
+            thread::spawn(move || write_and_release(&one))
+        };
+        let second = {
+            let (one, two) = (one.clone(), two.clone());
+            thread::spawn(move || {
+                two.add();
+                one.semaphore.release(1);
+            })
+        };
+        block_on(one.acquire(2)).unwrap();
+        check(&one);
+        check(&two);
+        first.join().unwrap();
+        second.join().unwrap();
     });
 }

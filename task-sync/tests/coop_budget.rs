@@ -1,0 +1,42 @@
+//! Checks that an operation that is ready charges the budget of the poll that it is in.
+#![cfg(feature = "coop-budget")]
+use coop_budget::{Budget, Scope, remaining};
+use std::{
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+use task_sync::{Mutex, OnceCell, RwLock, Semaphore};
+
+fn poll<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn acquires_and_locks_charge_one_unit_each() {
+    let (semaphore, mutex, lock) = (Semaphore::new(9), Mutex::new(1), RwLock::new(1));
+    Scope::new(Budget::new(4)).run(|| {
+        assert!(poll(semaphore.acquire()).is_ready());
+        assert!(poll(mutex.lock()).is_ready());
+        assert!(poll(lock.read()).is_ready());
+        assert!(poll(lock.write()).is_ready());
+        assert_eq!(remaining(), Some(0));
+        assert!(poll(semaphore.acquire()).is_pending());
+        assert!(poll(mutex.lock()).is_pending());
+        assert!(poll(lock.read()).is_pending());
+    });
+    assert_eq!(semaphore.available_permits(), 9);
+    assert!(mutex.try_lock().is_ok() && lock.try_write().is_ok());
+}
+
+#[test]
+fn waits_and_tries_charge_nothing() {
+    let (semaphore, mutex, cell) = (Semaphore::new(1), Mutex::new(1), OnceCell::from(1));
+    Scope::new(Budget::new(1)).run(|| {
+        let held = (semaphore.try_acquire(), mutex.try_lock());
+        assert!(poll(semaphore.acquire()).is_pending());
+        assert!(poll(mutex.lock()).is_pending());
+        assert!(poll(cell.get_or_init(|| async { 2 })).is_ready());
+        assert_eq!(remaining(), Some(1));
+        drop(held);
+    });
+}
