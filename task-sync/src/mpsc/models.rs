@@ -121,7 +121,7 @@ fn senders_beside_a_free_of_blocks_use_no_freed_block() {
 /// Fails if the swap of `keep` or of `next_of` is Relaxed.
 #[test]
 fn spare_block_is_passed_on_whole() {
-    model(|| {
+    Model::new().bound(2).check(|| {
         let (tx, mut rx) = unbounded_channel();
         for n in 0..3 {
             tx.send(message(n)).unwrap();
