@@ -11,7 +11,13 @@ use core::{
     task::{Context, Poll, Waker},
 };
 use error::TryRecvError;
-use sync_shim::{Model, model, sync::Arc, thread};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    model,
+    sync::Arc,
+    thread,
+};
 
 /// A message whose drop the model counts: a leaked `Arc` fails a model.
 type Message = Arc<u32>;
@@ -121,7 +127,7 @@ fn senders_beside_a_free_of_blocks_use_no_freed_block() {
 /// Fails if the swap of `keep` or of `next_of` is Relaxed.
 #[test]
 fn spare_block_is_passed_on_whole() {
-    model(|| {
+    Model::new().bound(2).check(|| {
         let (tx, mut rx) = unbounded_channel();
         for n in 0..3 {
             tx.send(message(n)).unwrap();
@@ -351,4 +357,42 @@ fn close_beside_a_reservation_ends_it() {
             assert!(matches!(first, Poll::Ready(Err(_))));
         }
     });
+}
+
+/// A receive, and the drop of a permit, come before the send into the room that they make.
+///
+/// Fails if the addition of `give_room`, or the load of `full_at`, is Relaxed; or if the subtraction
+/// of `give_back`, or the exchange of a reservation, is.
+#[test]
+fn making_of_room_comes_before_the_send_into_it() {
+    for is_permit in [false, true] {
+        model(move || {
+            let (tx, mut rx) = channel(1);
+            let permit = tx.clone().try_reserve_owned().unwrap();
+            let permit = if is_permit {
+                Some(permit)
+            } else {
+                drop(permit.send(message(0)));
+                None
+            };
+            let done = Arc::new(AtomicUsize::new(0));
+            let other = {
+                let done = done.clone();
+                thread::spawn(move || {
+                    // Ordering: Relaxed, the channel must order it.
+                    done.store(1, Relaxed);
+                    if permit.is_none() {
+                        drop(rx.try_recv());
+                    }
+                    drop(permit);
+                    rx
+                })
+            };
+            if tx.try_send(message(1)).is_ok() {
+                // Ordering: Relaxed, as above.
+                assert_eq!(done.load(Relaxed), 1);
+            }
+            drop(other.join().unwrap());
+        });
+    }
 }
