@@ -35,8 +35,8 @@ pub(crate) trait Condition {
 
 /// Waits until a condition is met.
 ///
-/// The waiter is made where it is first pushed. So the moves of a new future copy little, and a wait
-/// that is ready at once never makes one.
+/// The waiter is made where it is first pushed. So the moves of a new future copy little, and a
+/// wait that is ready at once never makes one.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub(crate) struct Until<C: Condition> {
     condition: C,
