@@ -10,6 +10,7 @@ use crate::{
 };
 use core::{
     future::Future,
+    mem::MaybeUninit,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -33,47 +34,72 @@ pub(crate) trait Condition {
 }
 
 /// Waits until a condition is met.
+///
+/// The waiter is made where it is first pushed. So the moves of a new future copy little, and a
+/// wait that is ready at once never makes one.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub(crate) struct Until<C: Condition> {
     condition: C,
-    waiter: Waiter<()>,
+    /// Initialised exactly if `has_waiter`.
+    waiter: MaybeUninit<Waiter<()>>,
+    has_waiter: bool,
 }
 
 impl<C: Condition> Until<C> {
     pub(crate) fn new(condition: C) -> Self {
         Self {
             condition,
-            waiter: Waiter::new(()),
+            waiter: MaybeUninit::uninit(),
+            has_waiter: false,
         }
     }
 
-    fn project(self: Pin<&mut Self>) -> (&mut C, Pin<&Waiter<()>>) {
+    /// Returns the condition and the waiter, if there is one. With `make` makes one.
+    #[inline]
+    fn project(self: Pin<&mut Self>, make: bool) -> (&mut C, Option<Pin<&Waiter<()>>>) {
         // SAFETY: the waiter is not moved out of `this`, and the condition is never pinned.
         let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the waiter is pinned with the future, and nothing gives another access to it.
-        (&mut this.condition, unsafe {
-            Pin::new_unchecked(&this.waiter)
-        })
+        if make && !this.has_waiter {
+            this.waiter.write(Waiter::new(()));
+            this.has_waiter = true;
+        }
+        let waiter = this.has_waiter.then(|| {
+            // SAFETY: the waiter is initialised.
+            let waiter = unsafe { this.waiter.assume_init_ref() };
+            // SAFETY: the waiter is pinned with the future, and nothing moves it.
+            unsafe { Pin::new_unchecked(waiter) }
+        });
+        (&mut this.condition, waiter)
     }
 
-    fn poll_output(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
-        let (condition, waiter) = self.project();
+    #[inline]
+    fn poll_output(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
+        match self.as_mut().project(false).0.output() {
+            Some(output) => Poll::Ready(output),
+            None => self.wait(cx),
+        }
+    }
+
+    fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
+        let (condition, Some(waiter)) = self.project(true) else {
+            unreachable!("the waiter was made");
+        };
         loop {
-            if let Some(output) = condition.output() {
-                return Poll::Ready(output);
-            }
             if waiter.is_queued() {
                 // SAFETY: the waiter is this future's, and it was pushed to this queue.
                 ready!(unsafe { condition.queue().poll(waiter, cx.waker()) });
-                continue;
+            } else {
+                // Declared before the guard, so that it is dropped after the unlock.
+                let waker = cx.waker().clone();
+                let mut locked = condition.queue().lock();
+                if !condition.may_be_met(&locked) {
+                    // SAFETY: the waiter is this future's and is not queued. The drop removes it.
+                    unsafe { locked.push_back(waiter, waker, ()) };
+                    return Poll::Pending;
+                }
             }
-            // Declared before the guard, so that it is dropped after the unlock.
-            let waker = cx.waker().clone();
-            let mut locked = condition.queue().lock();
-            if !condition.may_be_met(&locked) {
-                // SAFETY: the waiter is this future's and is not queued. The drop removes it.
-                unsafe { locked.push_back(waiter, waker, ()) };
-                return Poll::Pending;
+            if let Some(output) = condition.output() {
+                return Poll::Ready(output);
             }
         }
     }
@@ -91,12 +117,20 @@ impl<C: Condition> Future for Until<C> {
 }
 
 impl<C: Condition> Drop for Until<C> {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: the future is dropped where it was pinned, if it ever was.
-        let (condition, waiter) = unsafe { Pin::new_unchecked(self) }.project();
+        let mut this = unsafe { Pin::new_unchecked(self) };
+        let (condition, Some(waiter)) = this.as_mut().project(false) else {
+            return;
+        };
         if waiter.is_queued() {
             // SAFETY: the waiter is this future's, and it was pushed to this queue.
             unsafe { condition.queue().remove(waiter) };
         }
+        // SAFETY: nothing is moved out of `this`.
+        let this = unsafe { this.get_unchecked_mut() };
+        // SAFETY: the waiter is initialised, and not queued.
+        unsafe { this.waiter.assume_init_drop() };
     }
 }

@@ -79,8 +79,10 @@ fn upgrade_beside_the_last_drop_gives_a_sender_or_none() {
         let (tx, mut rx) = channel(1);
         let weak = tx.downgrade();
         let dropping = thread::spawn(move || drop(tx));
+        let was_closed = rx.try_recv() == Err(TryRecvError::Closed);
         let upgraded = weak.upgrade();
         let is_open = upgraded.is_some();
+        assert!(!(was_closed && is_open), "the channel was opened again");
         if let Some(tx) = upgraded {
             tx.send(7).unwrap();
         }
