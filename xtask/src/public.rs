@@ -257,7 +257,11 @@ impl Crates {
                 let names = path.path.segments.iter().map(|name| name.ident.to_string());
                 let names: Vec<_> = names.collect();
                 let (last, path) = names.split_last().context("a path has a name")?;
-                self.named(&self.follow(here, path), last, survey)?;
+                // A guard's target may be the type of the data that it guards.
+                let mut parameters = deref.generics.type_params();
+                if !parameters.any(|parameter| path.is_empty() && parameter.ident == last) {
+                    self.named(&self.follow(here, path), last, survey)?;
+                }
             }
         }
         Ok(())
