@@ -361,8 +361,8 @@ fn close_beside_a_reservation_ends_it() {
 
 /// A receive, and the drop of a permit, come before the send into the room that they make.
 ///
-/// Fails if the addition of `give_room`, or the load of `full_at`, is Relaxed; or if the subtraction
-/// of `give_back`, or the exchange of a reservation, is.
+/// Fails if the addition of `give_room`, or the load of `full_at`, is Relaxed; or if the
+/// subtraction of `give_back`, or the exchange of a reservation, is.
 #[test]
 fn making_of_room_comes_before_the_send_into_it() {
     for is_permit in [false, true] {
