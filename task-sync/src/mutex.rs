@@ -153,6 +153,16 @@ impl<T: ?Sized> Mutex<T> {
     /// Blocks this thread until it has the lock. The guard holds the mutex alive.
     ///
     /// Not for a task, as [`blocking_lock`](Self::blocking_lock).
+    ///
+    /// ```
+    /// use std::{sync::Arc, thread};
+    /// use task_sync::Mutex;
+    ///
+    /// let mutex = Arc::new(Mutex::new(1));
+    /// let other = mutex.clone();
+    /// thread::spawn(move || *other.blocking_lock_owned() += 1).join().unwrap();
+    /// assert_eq!(*mutex.blocking_lock_owned(), 2);
+    /// ```
     #[cfg(feature = "std")]
     pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
         if self.raw.try_lock() {

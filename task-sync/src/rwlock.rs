@@ -216,6 +216,12 @@ impl<T: ?Sized> RwLock<T> {
     /// Blocks this thread until it has the writer's lock.
     ///
     /// Not for a task, as [`blocking_read`](Self::blocking_read).
+    ///
+    /// ```
+    /// let lock = task_sync::RwLock::new(1);
+    /// *lock.blocking_write() += 1;
+    /// assert_eq!(lock.into_inner(), 2);
+    /// ```
     #[cfg(feature = "std")]
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
         match self.try_write() {

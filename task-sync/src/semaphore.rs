@@ -72,6 +72,13 @@ impl RefUnwindSafe for Semaphore {}
 
 impl Semaphore {
     /// The largest number of permits that a semaphore holds: `usize::MAX >> 3`.
+    ///
+    /// ```
+    /// use task_sync::Semaphore;
+    ///
+    /// let full = Semaphore::new(Semaphore::MAX_PERMITS);
+    /// assert_eq!(full.available_permits(), usize::MAX >> 3);
+    /// ```
     pub const MAX_PERMITS: usize = raw::MAX_PERMITS;
 
     sync_shim::const_fn! {
@@ -153,6 +160,16 @@ impl Semaphore {
     ///
     /// # Errors
     /// If the semaphore is closed, or is closed meanwhile.
+    ///
+    /// ```
+    /// use std::{sync::Arc, thread};
+    /// use task_sync::Semaphore;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = futures::executor::block_on(semaphore.clone().acquire_owned()).unwrap();
+    /// thread::spawn(move || drop(permit)).join().unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// ```
     pub fn acquire_owned(
         self: Arc<Self>,
     ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> {
@@ -165,6 +182,15 @@ impl Semaphore {
     ///
     /// # Errors
     /// If the semaphore is closed, or is closed meanwhile.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use task_sync::Semaphore;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = futures::executor::block_on(semaphore.clone().acquire_many_owned(2)).unwrap();
+    /// assert_eq!((permits.num_permits(), semaphore.available_permits()), (2, 1));
+    /// ```
     pub fn acquire_many_owned(
         self: Arc<Self>,
         permits: u32,
@@ -200,6 +226,16 @@ impl Semaphore {
     ///
     /// # Errors
     /// If there is none, or if the semaphore is closed.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use task_sync::Semaphore;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().try_acquire_owned().unwrap();
+    /// assert!(semaphore.clone().try_acquire_owned().is_err());
+    /// drop(permit);
+    /// ```
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, TryAcquireError> {
         self.try_acquire_many_owned(1)
     }
@@ -209,6 +245,17 @@ impl Semaphore {
     ///
     /// # Errors
     /// If there are fewer, or if the semaphore is closed.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use task_sync::{Semaphore, TryAcquireError};
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().try_acquire_many_owned(2).unwrap();
+    /// let more = semaphore.clone().try_acquire_many_owned(2);
+    /// assert_eq!(more.unwrap_err(), TryAcquireError::NoPermits);
+    /// drop(permits);
+    /// ```
     pub fn try_acquire_many_owned(
         self: Arc<Self>,
         permits: u32,

@@ -6,6 +6,21 @@ use core::{fmt, task::Waker};
 /// The closure of a `for_each_waiter` runs under the primitive's internal lock. It must not use the
 /// primitive that it was called from, nor wake, clone or drop a waker: each of these may deadlock.
 /// It may compare the waker ([`Waker::will_wake`], [`Waker::data`]) and copy what it finds.
+///
+/// ```
+/// use std::{pin::pin, task::{Context, Waker}};
+/// use task_sync::Semaphore;
+///
+/// let semaphore = Semaphore::new(1);
+/// let mut acquire = pin!(semaphore.acquire_many(3));
+/// assert!(acquire.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+/// let mut waiting = 0;
+/// semaphore.for_each_waiter(|task| {
+///     assert_eq!(task.needed(), 2); // It has got one permit.
+///     waiting += 1;
+/// });
+/// assert_eq!(waiting, 1);
+/// ```
 pub struct Waiting<'a> {
     waker: &'a Waker,
     needed: usize,
@@ -17,12 +32,22 @@ impl<'a> Waiting<'a> {
     }
 
     /// Returns the waker that the task registered in its last poll.
+    ///
+    /// ```
+    /// # let semaphore = task_sync::Semaphore::new(1);
+    /// semaphore.for_each_waiter(|task| println!("{:p} waits", task.waker().data()));
+    /// ```
     pub fn waker(&self) -> &'a Waker {
         self.waker
     }
 
     /// Returns how many units the task still waits for: the permits that it lacks, or 1 where the
     /// primitive has no units.
+    ///
+    /// ```
+    /// # let semaphore = task_sync::Semaphore::new(1);
+    /// semaphore.for_each_waiter(|task| println!("waits for {} permits", task.needed()));
+    /// ```
     pub fn needed(&self) -> usize {
         self.needed
     }

@@ -1,4 +1,13 @@
 //! The errors of a broadcast channel.
+//!
+//! ```
+//! use task_sync::broadcast::{self, error::TryRecvError};
+//!
+//! let (tx, mut rx) = broadcast::channel::<u32>(2);
+//! assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+//! drop(tx);
+//! assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
+//! ```
 use core::{error::Error, fmt};
 
 /// The error of a send: there is no receiver. It has the value.

@@ -370,6 +370,12 @@ impl<T> Sender<T> {
 
     /// Returns the number of messages that the channel can hold. [`capacity`](Self::capacity) has
     /// an example.
+    ///
+    /// ```
+    /// let (tx, rx) = task_sync::mpsc::channel::<u32>(4);
+    /// tx.try_send(1).unwrap();
+    /// assert_eq!((tx.capacity(), tx.max_capacity()), (3, 4));
+    /// ```
     pub fn max_capacity(&self) -> usize {
         self.tx.room.max_capacity()
     }
@@ -391,6 +397,12 @@ impl<T> Receiver<T> {
 
     /// Returns the number of messages that the channel can hold. [`capacity`](Self::capacity) has
     /// an example.
+    ///
+    /// ```
+    /// let (tx, rx) = task_sync::mpsc::channel::<u32>(4);
+    /// tx.try_send(1).unwrap();
+    /// assert_eq!((rx.capacity(), rx.max_capacity()), (3, 4));
+    /// ```
     pub fn max_capacity(&self) -> usize {
         self.rx.chan().room.max_capacity()
     }
@@ -473,6 +485,14 @@ impl<T> OwnedPermit<T> {
 
     /// Returns whether the sender belongs to the permit's channel.
     /// [`same_channel`](Self::same_channel) has an example.
+    ///
+    /// ```
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, _rx) = mpsc::channel::<u32>(1);
+    /// let permit = tx.clone().try_reserve_owned().unwrap();
+    /// assert!(permit.same_channel_as_sender(&tx));
+    /// ```
     pub fn same_channel_as_sender(&self, sender: &Sender<T>) -> bool {
         self.sender.same_channel(sender)
     }

@@ -1,4 +1,14 @@
 //! The errors of [`mpsc`](crate::mpsc).
+//!
+//! ```
+//! use task_sync::mpsc::{self, error::TrySendError};
+//!
+//! let (tx, rx) = mpsc::channel(1);
+//! tx.try_send("a").unwrap();
+//! assert_eq!(tx.try_send("b"), Err(TrySendError::Full("b")));
+//! drop(rx);
+//! assert_eq!(tx.try_send("c"), Err(TrySendError::Closed("c")));
+//! ```
 use core::{error::Error, fmt};
 
 /// The receiver is dropped or has closed the channel. The field is what was to be sent.

@@ -166,6 +166,17 @@ unsafe fn first_poll(
 }
 
 /// The future of [`Notify::notified`]. After it has completed, each further poll is ready.
+///
+/// ```
+/// use std::pin::pin;
+/// use task_sync::Notify;
+///
+/// let notify = Notify::new();
+/// let mut notified = pin!(notify.notified());
+/// notified.as_mut().enable(); // It is woken from now on, before its first poll.
+/// notify.notify_waiters();
+/// futures::executor::block_on(notified);
+/// ```
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub struct Notified<'a> {
     pub(super) notify: &'a Notify,
@@ -174,6 +185,17 @@ pub struct Notified<'a> {
 
 /// The future of [`Notify::notified_owned`]. It is a [`Notified`] that owns a reference to its
 /// `Notify`.
+///
+/// ```
+/// use std::{pin::pin, sync::Arc};
+/// use task_sync::Notify;
+///
+/// let notify = Arc::new(Notify::new());
+/// let mut notified = pin!(notify.clone().notified_owned());
+/// notified.as_mut().enable(); // It is woken from now on, before its first poll.
+/// notify.notify_waiters();
+/// futures::executor::block_on(notified);
+/// ```
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub struct OwnedNotified {
     pub(super) notify: Arc<Notify>,

@@ -1,4 +1,13 @@
 //! The errors of [`oneshot`](crate::oneshot).
+//!
+//! ```
+//! use task_sync::oneshot::{self, error::TryRecvError};
+//!
+//! let (tx, mut rx) = oneshot::channel::<u32>();
+//! assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+//! drop(tx);
+//! assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
+//! ```
 use core::{error::Error, fmt};
 
 /// The sender was dropped before it sent a value, or the receiver has closed the channel.

@@ -1,4 +1,12 @@
 //! The errors of a watch channel.
+//!
+//! ```
+//! use task_sync::watch::{self, error::SendError};
+//!
+//! let (tx, rx) = watch::channel("old");
+//! drop(rx);
+//! assert_eq!(tx.send("new"), Err(SendError("new")));
+//! ```
 use core::{error::Error, fmt};
 
 /// The error of a send: there is no receiver. It has the value.
