@@ -58,7 +58,7 @@ fn send_beside_a_wait_ends_it() {
 /// `changed` looks at the end before the version, or if the Release of `CLOSED` is Relaxed.
 #[test]
 fn last_send_and_close_beside_a_wait_come_in_order() {
-    model(|| {
+    Model::new().bound(3).check(|| {
         let (tx, mut rx) = channel(0);
         let before = Before::new();
         let sender = {
@@ -153,7 +153,7 @@ fn drops_of_two_receivers_end_the_wait_for_them() {
 /// Acquire of `drop_sender` is Relaxed.
 #[test]
 fn drops_of_two_senders_end_the_channel_after_both() {
-    model(|| {
+    Model::new().bound(2).check(|| {
         let (tx, mut rx) = channel(0);
         let before = Before::new();
         let sender = {
