@@ -21,6 +21,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ("queue-spmc", &["deque"]),
     ("queue-global", &["queue-spmc"]),
     ("waker-vtable", &[]),
+    ("task-sync", &[]),
     ("task-header", &["queue-global"]),
     ("coop-budget", &[]),
     ("worker-idle", &[]),
