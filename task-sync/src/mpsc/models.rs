@@ -396,3 +396,66 @@ fn making_of_room_comes_before_the_send_into_it() {
         });
     }
 }
+
+/// Two senders end. The receiver sees the end, and what each sender's thread did before.
+///
+/// Fails if the subtraction from `strong` is no Acquire and Release, if `mark` is no Release, or if
+/// the load of `tail` is Relaxed.
+#[test]
+fn end_of_senders_shows_what_came_before_it() {
+    Model::new().bound(3).check(|| {
+        let (tx, mut rx) = unbounded_channel::<Message>();
+        let done = Arc::new(AtomicUsize::new(0));
+        let ends = [tx.clone(), tx].map(|tx| {
+            let done = done.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, the channel must order it.
+                done.fetch_add(1, Relaxed);
+                drop(tx);
+            })
+        });
+        if matches!(rx.try_recv(), Err(TryRecvError::Disconnected)) {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 2);
+        }
+        for end in ends {
+            end.join().unwrap();
+        }
+    });
+}
+
+/// A thread gives room back. A closed receiver sees that nothing will come, and a sender that waits
+/// gets the room: each sees what that thread did before.
+///
+/// Fails if the subtraction of `give_back` is no Release, or if the load of `has_reserved`, or that
+/// of `reserved` in `grant_in`, is Relaxed.
+#[test]
+fn room_that_is_given_back_shows_what_came_before_it() {
+    for closes in [true, false] {
+        model(move || {
+            let (tx, mut rx) = channel::<Message>(1);
+            let permit = tx.clone().try_reserve_owned().unwrap();
+            let done = Arc::new(AtomicUsize::new(0));
+            let other = {
+                let done = done.clone();
+                thread::spawn(move || {
+                    // Ordering: Relaxed, the channel must order it.
+                    done.store(1, Relaxed);
+                    drop(permit);
+                })
+            };
+            let is_ordered = if closes {
+                rx.close();
+                matches!(rx.try_recv(), Err(TryRecvError::Disconnected))
+            } else {
+                let mut reserve = core::pin::pin!(tx.reserve());
+                matches!(poll(reserve.as_mut(), Waker::noop()), Poll::Ready(Ok(_)))
+            };
+            if is_ordered {
+                // Ordering: Relaxed, as above.
+                assert_eq!(done.load(Relaxed), 1);
+            }
+            other.join().unwrap();
+        });
+    }
+}

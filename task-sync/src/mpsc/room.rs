@@ -47,7 +47,7 @@ use sync_shim::{
     CachePadded,
     atomic::{
         AtomicUsize,
-        Ordering::{AcqRel, Acquire, Relaxed},
+        Ordering::{Acquire, Relaxed, Release},
         Retire,
     },
     panics::contain,
@@ -152,8 +152,7 @@ impl<S, R> Room<S, R> {
 
     /// Returns whether a message is reserved and not received.
     pub(super) fn has_reserved(&self) -> bool {
-        // Ordering: Acquire pairs with the Release of `give_back`, whose thread wakes the receiver,
-        // and of a reservation: a push that comes before this is seen.
+        // Ordering: Acquire pairs with the Release of `give_back`, whose thread wakes the receiver.
         let reserved = self.senders.reserved.load(Acquire);
         // Ordering: Relaxed, this is the receiver's.
         let received = self.receiver.received.load(Relaxed);
@@ -190,11 +189,11 @@ impl<S, R> Room<S, R> {
                 room.limit.store(limit, Relaxed);
             }
             let more = reserved.wrapping_add(count * UNIT);
-            // Ordering: AcqRel on success: Acquire pairs with the Release of `give_back`. Release
-            // pairs with the next reservation's Acquire. Relaxed on failure, as above.
+            // Ordering: Acquire pairs with the Release of `give_back`, also over other reservations,
+            // which continue that Release. Relaxed on failure, as above.
             let exchanged = room
                 .reserved
-                .compare_exchange_weak(reserved, more, AcqRel, Relaxed);
+                .compare_exchange_weak(reserved, more, Acquire, Relaxed);
             match exchanged {
                 Ok(_) => return Ok(()),
                 Err(now) => reserved = now,
@@ -205,9 +204,9 @@ impl<S, R> Room<S, R> {
     /// Makes room for `count` messages, which were received.
     #[inline]
     pub(super) fn give_room(&self, count: usize) {
-        // Ordering: Release pairs with the Acquire of `full_at`. Acquire pairs with the Release of
-        // `set_waiters`.
-        let received = self.receiver.received.fetch_add(count * UNIT, AcqRel);
+        // Ordering: Release pairs with the Acquire of `full_at`. For `WAITERS` the one order of the
+        // read-modify-writes suffices (rule 4): the lock orders the rest.
+        let received = self.receiver.received.fetch_add(count * UNIT, Release);
         if received & WAITERS != 0 {
             self.grant();
         }
@@ -221,8 +220,8 @@ impl<S, R> Room<S, R> {
             return false;
         }
         // Ordering: Release pairs with the Acquire of the next reservation, and of `has_reserved`.
-        // Acquire pairs with the Release of `set_waiters`.
-        let reserved = self.senders.reserved.fetch_sub(count * UNIT, AcqRel);
+        // For `WAITERS`: as in `give_room`.
+        let reserved = self.senders.reserved.fetch_sub(count * UNIT, Release);
         if reserved & WAITERS != 0 {
             self.grant();
         }
@@ -274,11 +273,11 @@ impl<S, R> Room<S, R> {
     }
 
     fn set_waiters(&self) {
-        // Ordering: AcqRel: this comes before or after each change of room, and the one sees the
-        // other (rule 4).
-        self.receiver.received.fetch_or(WAITERS, AcqRel);
+        // Ordering: Relaxed. This comes before or after each change of room in the order of the
+        // changes of that count, and the one sees the other (rule 4). `grant_in` acquires.
+        self.receiver.received.fetch_or(WAITERS, Relaxed);
         // Ordering: as above.
-        self.senders.reserved.fetch_or(WAITERS, AcqRel);
+        self.senders.reserved.fetch_or(WAITERS, Relaxed);
     }
 
     fn clear_waiters(&self) {

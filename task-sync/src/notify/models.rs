@@ -248,3 +248,27 @@ fn poll_with_another_waker_beside_a_notification_is_woken() {
         notifier.join().unwrap();
     });
 }
+
+/// Two threads store the permit under the lock while a third one notifies all without it. No future
+/// that was there before misses that notification.
+///
+/// Fails if `store_permit_locked` stores instead of exchanging.
+#[test]
+fn notify_waiters_beside_permits_reaches_all_that_were_there() {
+    Model::new().bound(2).check(|| {
+        let shared = Shared::new();
+        // `WAITING` stays set.
+        let mut gone = Box::pin(shared.notify.notified());
+        assert!(!gone.as_mut().enable());
+        drop(gone);
+        let futures = [(); 2].map(|()| shared.notify.notified());
+        let notifiers = [(); 2].map(|()| spawned(&shared, |shared| shared.notify.notify_one()));
+        shared.notify.notify_waiters();
+        for notifier in notifiers {
+            notifier.join().unwrap();
+        }
+        for future in futures {
+            assert!(future.now_or_never().is_some());
+        }
+    });
+}

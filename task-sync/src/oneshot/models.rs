@@ -150,3 +150,39 @@ fn drop_of_sender_beside_a_poll_is_seen_or_wakes() {
         }
     });
 }
+
+/// A receiver ends beside a poll of the sender with another waker. The sender sees the end, and
+/// what the receiver's thread did before.
+///
+/// Fails if an exchange of `poll_register` is Relaxed on failure.
+#[test]
+fn close_beside_a_poll_with_another_waker_shows_what_came_before() {
+    use sync_shim::atomic::{AtomicBool, Ordering::Relaxed};
+    for is_registered in [true, false] {
+        model(move || {
+            let (mut tx, rx) = channel::<Value>();
+            let (_first, waker) = Woken::new();
+            let (_second, other) = Woken::new();
+            if is_registered {
+                assert!(
+                    tx.poll_closed(&mut Context::from_waker(&waker))
+                        .is_pending()
+                );
+            }
+            let done = Arc::new(AtomicBool::new(false));
+            let receiver = {
+                let done = done.clone();
+                thread::spawn(move || {
+                    // Ordering: Relaxed, the channel must order it.
+                    done.store(true, Relaxed);
+                    drop(rx);
+                })
+            };
+            if tx.poll_closed(&mut Context::from_waker(&other)).is_ready() {
+                // Ordering: Relaxed, as above.
+                assert!(done.load(Relaxed));
+            }
+            receiver.join().unwrap();
+        });
+    }
+}

@@ -230,3 +230,35 @@ fn permits_of_two_threads_are_ordered() {
         second.join().unwrap();
     });
 }
+
+/// Two threads add permits, of which none is lost, and a third one that acquires them sees what the
+/// others did before.
+///
+/// Fails if the exchange of `add` is a store, or Relaxed.
+#[test]
+fn permits_that_two_threads_add_are_all_there_and_ordered() {
+    use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
+    Model::new().bound(3).check(|| {
+        let (semaphore, done) = (
+            Arc::new(RawSemaphore::new(0)),
+            Arc::new(AtomicUsize::new(0)),
+        );
+        let adds = [(); 2].map(|()| {
+            let (semaphore, done) = (semaphore.clone(), done.clone());
+            thread::spawn(move || {
+                // Ordering: Relaxed, the semaphore must order it.
+                done.fetch_add(1, Relaxed);
+                assert!(semaphore.add(1));
+            })
+        });
+        if semaphore.try_acquire(2).is_ok() {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 2);
+            semaphore.release(2);
+        }
+        for add in adds {
+            add.join().unwrap();
+        }
+        assert_eq!(semaphore.available(), 2);
+    });
+}
