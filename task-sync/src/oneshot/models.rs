@@ -156,7 +156,7 @@ fn drop_of_sender_beside_a_poll_is_seen_or_wakes() {
 ///
 /// Fails if an exchange of `poll_register` is Relaxed on failure.
 #[test]
-fn close_beside_a_poll_with_another_waker_shows_what_came_before() {
+fn close_beside_a_second_poll_shows_what_came_before() {
     use sync_shim::atomic::{AtomicBool, Ordering::Relaxed};
     for is_registered in [true, false] {
         model(move || {
