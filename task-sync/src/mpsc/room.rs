@@ -189,8 +189,8 @@ impl<S, R> Room<S, R> {
                 room.limit.store(limit, Relaxed);
             }
             let more = reserved.wrapping_add(count * UNIT);
-            // Ordering: Acquire pairs with the Release of `give_back`, also over other reservations,
-            // which continue that Release. Relaxed on failure, as above.
+            // Ordering: Acquire pairs with the Release of `give_back`, also over other
+            // reservations, which continue that Release. Relaxed on failure, as above.
             let exchanged = room
                 .reserved
                 .compare_exchange_weak(reserved, more, Acquire, Relaxed);
