@@ -93,7 +93,9 @@ impl Parking {
 
     #[cold]
     fn lock_slowly(&self, word: &AtomicUsize, blocking: usize, added: usize) -> usize {
-        for _ in 0..SPINS {
+        let mut left = SPINS;
+        while left != 0 {
+            left -= 1;
             spin_loop();
             if let Ok(locked) = try_lock(word, blocking, added) {
                 return locked;

@@ -312,7 +312,7 @@ impl<T> Head<T> {
         if slot == SLOTS - 1 {
             self.ready = 0;
         }
-        if slot % (SLOTS / 2) == 0 && self.oldest != self.block {
+        if 2 * slot % SLOTS == 0 && self.oldest != self.block {
             self.free(chain);
         }
         Some(message)
