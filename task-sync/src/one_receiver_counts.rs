@@ -6,6 +6,7 @@ use core::{
     pin::pin,
     task::{Context, Waker},
 };
+use std::{sync::Arc, task::Wake, thread_local};
 use sync_shim::count::counted;
 
 fn rmws<R>(f: impl FnOnce() -> R) -> u64 {
@@ -14,9 +15,19 @@ fn rmws<R>(f: impl FnOnce() -> R) -> u64 {
     counts.rmws
 }
 
+struct Nothing;
+
+impl Wake for Nothing {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Polls once, always with the same waker. (Clones of `Waker::noop` may differ in their tables.)
 fn poll<F: Future>(future: F) -> bool {
-    let mut cx = Context::from_waker(Waker::noop());
-    pin!(future).poll(&mut cx).is_ready()
+    thread_local!(static WAKER: Waker = Waker::from(Arc::new(Nothing)));
+    WAKER.with(|waker| {
+        let mut cx = Context::from_waker(waker);
+        pin!(future).poll(&mut cx).is_ready()
+    })
 }
 
 #[test]
