@@ -159,6 +159,8 @@ fn try_lock(word: &AtomicUsize, blocking: usize, added: usize) -> Result<usize, 
     // Ordering: Relaxed, a guess that the exchange checks.
     let mut seen = word.load(Relaxed);
     while seen & blocking == 0 {
+        // Guards may be forgotten: the count must not run into the bits.
+        assert!(seen < usize::MAX / 2, "too many guards of one lock");
         // Ordering: Acquire pairs with the Release of `unlock`. Relaxed on failure: the value is
         // the next guess.
         match word.compare_exchange(seen, seen + added, Acquire, Relaxed) {

@@ -33,7 +33,7 @@ use core::{
 use sync_shim::{
     atomic::{
         AtomicUsize,
-        Ordering::{AcqRel, Relaxed},
+        Ordering::{AcqRel, Acquire, Relaxed},
         Retire,
     },
     cell::UnsafeCell,
@@ -61,7 +61,12 @@ unsafe impl<T: Send, const BOUNDED: bool> Send for Chan<T, BOUNDED> {}
 // SAFETY: messages move to the receiver's thread, and none is shared. All else is atomic, under a
 // lock, or used by the one receiver (the table of fields).
 unsafe impl<T: Send, const BOUNDED: bool> Sync for Chan<T, BOUNDED> {}
+/// The greatest value of a count of handles. Handles may be forgotten, and a count that overflows
+/// would free a channel in use.
+const MOST_HANDLES: usize = usize::MAX / 2;
+
 // User code runs while the channel is in order (rule 3).
+
 impl<T, const BOUNDED: bool> UnwindSafe for Chan<T, BOUNDED> {}
 impl<T, const BOUNDED: bool> RefUnwindSafe for Chan<T, BOUNDED> {}
 
@@ -146,8 +151,9 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
 
     /// Returns the number of senders that are not weak.
     pub(super) fn strong(&self) -> usize {
-        // Ordering: Relaxed, the count is only a number.
-        self.strong.load(Relaxed)
+        // Ordering: Acquire pairs with the Release of `drop_sender`: who sees that no sender is left
+        // sees their messages.
+        self.strong.load(Acquire)
     }
 
     /// Returns the number of weak senders.
@@ -160,24 +166,34 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     pub(super) fn add_sender(&self) {
         // Ordering: Relaxed, the caller's sender stays until later.
         let before = self.strong.fetch_add(1, Relaxed);
-        assert!(before < usize::MAX / 2, "a channel of too many senders");
+        if before >= MOST_HANDLES {
+            // Ordering: as above.
+            self.strong.fetch_sub(1, Relaxed);
+            panic!("a channel of too many senders");
+        }
     }
 
     /// Adds a sender, unless there is none any more.
     pub(super) fn try_add_sender(&self) -> bool {
         // Ordering: Relaxed: a sender from before keeps the channel, and it orders nothing.
-        let add = |n| (n != 0).then(|| n + 1);
-        self.strong.fetch_update(Relaxed, Relaxed, add).is_ok()
+        let add = |n| (n != 0 && n < MOST_HANDLES).then(|| n + 1);
+        let added = self.strong.fetch_update(Relaxed, Relaxed, add);
+        assert!(
+            !added.is_err_and(|n| n != 0),
+            "a channel of too many senders"
+        );
+        added.is_ok()
     }
 
     /// Adds a weak sender.
     pub(super) fn add_weak(&self) {
         // Ordering: Relaxed, as in `add_sender`.
         let before = self.owners.fetch_add(Owner::Weak as usize, Relaxed);
-        assert!(
-            before < usize::MAX / 2,
-            "a channel of too many weak senders"
-        );
+        if before >= MOST_HANDLES {
+            // Ordering: as above.
+            self.owners.fetch_sub(Owner::Weak as usize, Relaxed);
+            panic!("a channel of too many weak senders");
+        }
     }
 
     /// Drops a sender.

@@ -459,3 +459,50 @@ fn room_that_is_given_back_shows_what_came_before_it() {
         });
     }
 }
+
+/// A receiver makes room for two senders, one of which finds the limit that the other has stored.
+/// The receives come before both sends.
+///
+/// Fails if the store or the load of `limit` in `try_reserve` is Relaxed.
+#[test]
+fn making_of_room_comes_before_the_sends_of_two_senders() {
+    Model::new().bound(3).check(|| {
+        let (tx, mut rx) = channel(2);
+        tx.try_send(0).unwrap();
+        tx.try_send(0).unwrap();
+        let done = Arc::new(AtomicUsize::new(0));
+        let receiver = {
+            let done = done.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, the channel must order it.
+                done.store(1, Relaxed);
+                rx.try_recv().unwrap();
+                rx.try_recv().unwrap();
+                rx
+            })
+        };
+        let other = tx.clone();
+        let sender = thread::spawn(move || other.try_send(1).is_ok());
+        if tx.try_send(1).is_ok() {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 1);
+        }
+        sender.join().unwrap();
+        drop(receiver.join().unwrap());
+    });
+}
+
+/// Fails if the load of `strong` is Relaxed: a receiver that sees no sender may miss the last
+/// message.
+#[test]
+fn message_of_the_last_sender_is_seen_with_its_end() {
+    model(|| {
+        let (tx, rx) = unbounded_channel();
+        let sender = thread::spawn(move || tx.send(1).unwrap());
+        if rx.sender_strong_count() == 0 {
+            assert_eq!(rx.len(), 1);
+        }
+        sender.join().unwrap();
+        drop(rx);
+    });
+}

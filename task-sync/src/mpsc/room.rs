@@ -166,10 +166,11 @@ impl<S, R> Room<S, R> {
     pub(super) fn try_reserve(&self, count: usize) -> Result<(), TrySendError<()>> {
         debug_assert!(count <= self.max_capacity());
         let room = &self.senders;
-        // Ordering: Relaxed here and of `limit`, which only let this call guess what to exchange.
+        // Ordering: Relaxed, a guess that the exchange checks.
         let mut reserved = room.reserved.load(Relaxed);
-        // Ordering: as above.
-        let mut limit = room.limit.load(Relaxed);
+        // Ordering: Acquire pairs with the Release of the store below: the receives that made the
+        // room of this limit come before this send.
+        let mut limit = room.limit.load(Acquire);
         loop {
             if reserved & CLOSED != 0 {
                 return Err(TrySendError::Closed(()));
@@ -185,8 +186,9 @@ impl<S, R> Room<S, R> {
                 if between(reserved, limit) < count as isize {
                     return Err(TrySendError::Full(()));
                 }
-                // Ordering: Relaxed, any value that the limit had is a limit (rule 1).
-                room.limit.store(limit, Relaxed);
+                // Ordering: Release passes on what `full_at` has acquired. Any value that the limit
+                // had is a limit (rule 1), so an older value may replace a newer one.
+                room.limit.store(limit, Release);
             }
             let more = reserved.wrapping_add(count * UNIT);
             // Ordering: Acquire pairs with the Release of `give_back`, also over other
