@@ -151,8 +151,8 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
 
     /// Returns the number of senders that are not weak.
     pub(super) fn strong(&self) -> usize {
-        // Ordering: Acquire pairs with the Release of `drop_sender`: who sees that no sender is left
-        // sees their messages.
+        // Ordering: Acquire pairs with the Release of `drop_sender`: a thread that sees no sender
+        // left sees all messages.
         self.strong.load(Acquire)
     }
 
