@@ -38,6 +38,10 @@ impl Wake for Parked {
 /// Polls the future on this thread until it is ready, and parks the thread meanwhile. Allocates
 /// only if the first poll is pending.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    // A thread that blocks gives no turn to other tasks, so the budget of a poll around it is not
+    // charged. If that were used up, each poll here would be refused.
+    #[cfg(feature = "coop-budget")]
+    let future = coop_budget::unconstrained(future);
     let mut future = pin!(future);
     let parked = Arc::new(Parked {
         woken: AtomicBool::new(false),

@@ -1,6 +1,7 @@
 //! The charge to the poll's budget: of `coop-budget` with that feature, else nothing.
 #[cfg(feature = "coop-budget")]
 pub(crate) use coop_budget::poll_proceed;
+use core::{future::poll_fn, task::Context};
 
 #[cfg(not(feature = "coop-budget"))]
 mod free {
@@ -22,3 +23,9 @@ mod free {
 }
 #[cfg(not(feature = "coop-budget"))]
 pub(crate) use free::poll_proceed;
+
+/// Charges an operation that does not wait.
+pub(crate) async fn proceed() {
+    let charge = |cx: &mut Context<'_>| poll_proceed(cx).map(|progress| progress.made_progress());
+    poll_fn(charge).await;
+}

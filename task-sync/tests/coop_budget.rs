@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     task::{Context, Poll, Waker},
 };
-use task_sync::{Mutex, OnceCell, RwLock, Semaphore};
+use task_sync::{Mutex, OnceCell, RwLock, Semaphore, mpsc, watch};
 
 fn poll<F: Future>(future: F) -> Poll<F::Output> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
@@ -38,5 +38,30 @@ fn waits_and_tries_charge_nothing() {
         assert!(poll(cell.get_or_init(|| async { 2 })).is_ready());
         assert_eq!(remaining(), Some(1));
         drop(held);
+    });
+}
+
+/// Fails if the poll of a `blocking_*` method is refused: the thread would wait for ever.
+#[test]
+fn call_that_blocks_charges_nothing_and_is_not_refused() {
+    let (tx, mut rx) = mpsc::channel(1);
+    Scope::new(Budget::new(1)).run(|| {
+        tx.blocking_send(1).unwrap();
+        assert_eq!(remaining(), Some(1));
+        assert!(poll(tx.reserve()).is_pending());
+        assert_eq!(poll(rx.recv()), Poll::Ready(Some(1)));
+        assert_eq!(remaining(), Some(0));
+        tx.blocking_send(2).unwrap();
+        assert_eq!(rx.blocking_recv(), Some(2));
+    });
+}
+
+#[test]
+fn first_look_of_wait_for_is_charged() {
+    let (_tx, mut rx) = watch::channel(1);
+    Scope::new(Budget::new(1)).run(|| {
+        assert!(poll(rx.wait_for(|_| true)).is_ready());
+        assert_eq!(remaining(), Some(0));
+        assert!(poll(rx.wait_for(|_| true)).is_pending());
     });
 }

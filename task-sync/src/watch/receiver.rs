@@ -3,7 +3,7 @@ use super::{
     error::RecvError,
     value::{Changed, Reading, Shared, Version},
 };
-use crate::{until::Until, waiting::Waiting};
+use crate::{coop, until::Until, waiting::Waiting};
 use alloc::sync::Arc;
 use core::{
     fmt,
@@ -176,6 +176,8 @@ impl<T> Receiver<T> {
         &mut self,
         mut f: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
+        // The first look. Each later one follows a change, which is charged.
+        coop::proceed().await;
         loop {
             let reading = self.shared.read();
             let before = core::mem::replace(&mut self.seen, reading.version());
