@@ -5,8 +5,8 @@
 //! other workers park without a limit of their own, but for the standby (see `standby.rs`). A
 //! thread that arms an earlier timer unparks the poller. When the park of the poller returns, it
 //! leaves the role, runs tasks, and looks at the timers between them. When it parks again, it takes
-//! the role again, unless another worker has taken it. A worker that stops parking makes sure that
-//! a waiting worker takes the role.
+//! the role again, unless another worker has taken it. A worker that will not park again makes
+//! sure that a waiting worker takes the role (rule 4).
 //!
 //! ```text
 //!            a worker parks
@@ -25,7 +25,7 @@
 //! | `until` | the deadline (a tick) for which the poller parks, or 0 while the role is vacant | the poller |
 //! | `active` | there has been a timer, or a socket that workers poll | the thread that makes the first of them |
 //! | `stands_by` | whether a parked thread is to stand by, and since when | the runtime, once |
-//! | `standby` | the standby's index plus 1, or 0 | the thread that begins or ends to stand by |
+//! | `standby` | the standby's index plus 1, or 0 | the thread that begins or stops standing by |
 //!
 //! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. The
 //!    worker that left the role last is *responsible* while the role is vacant: this worker is
@@ -40,11 +40,11 @@
 //!    that sets `active` unparks every worker after that, so that each worker parks again under
 //!    rule 1.
 //! 4. A worker *retires* when it stops parking: its `block_on` ends, or its park is dropped. If the
-//!    role is vacant then, the worker unparks one worker that waits on its thread. The unparked
-//!    worker is responsible from then on: it parks again, or retires too. No waiting worker is
-//!    missed. A worker that found the role held first says in its token that it waits, and then
-//!    reads `holder` again. The last holder leaves the role, and when it retires, it reads the
-//!    tokens. Each of them has a `SeqCst` fence between its two actions. So either the waiting
+//!    role is vacant then, the worker unparks one worker that waits in the driver's own parker. The
+//!    unparked worker is responsible from then on: it parks again, or retires too. No waiting
+//!    worker is missed. A worker that finds the role held records in its token that it waits. Only
+//!    then it reads `holder` again. The last holder leaves the role, and when it retires, it reads
+//!    the tokens. Each of them has a `SeqCst` fence between its two actions. So either the waiting
 //!    worker sees that the role is vacant, and does not wait, or the retiring worker sees the wait.
 //!    The token of a worker with a parker of its own does not say whether the worker waits: there,
 //!    a retiring worker unparks all others. It reads no token, and so needs no fence.
@@ -69,11 +69,11 @@ const LATE: u32 = 2;
 /// The duty of a thread that has left the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// No duty: a thread stands by and looks by itself, or no thread is to stand by.
+    /// No duty: the standby will notice by itself that the role is vacant, or there is to be none.
     Done,
     /// To unpark the standby, which has this index.
     Unpark(usize),
-    /// To find a thread that stands by.
+    /// To make a waiting thread the standby: there is none.
     WithoutStandby,
 }
 
@@ -205,7 +205,7 @@ impl Role {
             .is_ok()
     }
 
-    /// Stops to stand by.
+    /// Stops standing by.
     pub(crate) fn stop_standing_by(&self) {
         // Ordering: Relaxed; the fence pairs with those of `leave` and `is_still_stood_by`.
         self.standby.store(0, Relaxed);
@@ -227,9 +227,8 @@ impl Role {
     }
 
     /// Requests that the poller, when it leaves the role, unparks the caller, which is the standby.
-    /// Returns false if the role is vacant, or if threads were allowed to stand by only after they
-    /// had begun to park: a poller that took the role before may leave it without a look at the
-    /// bit.
+    /// Returns false if the role is vacant. Also if standing by was allowed late: then the poller
+    /// may have taken the role before that, and would leave it without a look at the bit.
     pub(crate) fn request_unpark(&self) -> bool {
         // Ordering: Relaxed. The caller stands by, so it has seen the value.
         if self.stands_by.load(Relaxed) == LATE {

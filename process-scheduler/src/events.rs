@@ -17,9 +17,10 @@ pub(crate) type CoreOf<M, O, E> = ProcessCore<M, Urgent<O, E>, Runnable>;
 /// The events of a step: signals and completions first, then messages. See
 /// [`Process::step`](crate::Process::step).
 ///
-/// The first message takes all messages out of the mailbox, by one read-modify-write, or under the
-/// lock of a bounded mailbox. The first signal does the same with all signals. The events that were
-/// taken together cost no further read-modify-write. A step gets up to
+/// The call that returns the first message takes all messages out of the mailbox: by one
+/// read-modify-write, or under the lock if the mailbox is bounded. The call that returns the first
+/// signal takes all signals. The events that were taken together cost no further read-modify-write.
+/// A step gets up to
 /// [`Builder::messages`](crate::Builder::messages) messages; the others stay for the next step. No
 /// message is taken out of the mailbox while messages of an earlier take are left.
 ///
@@ -136,8 +137,8 @@ impl<M> Lent<M> {
         Some(message)
     }
 
-    /// Counts a message that was taken out for code outside of the step, and that the step receives
-    /// after all.
+    /// Counts a message that `take` took out for other code, but that code in the step has
+    /// received.
     pub(crate) fn count_received(&mut self) {
         self.received += 1;
     }
@@ -156,7 +157,8 @@ impl<M> Lent<M> {
         self.left > 0 && self.is_empty()
     }
 
-    /// Returns the messages. If there are none, the step may take others out of the mailbox.
+    /// Returns the messages that were taken. If none are left, the inbox puts new ones from the
+    /// mailbox here.
     pub(crate) fn messages_mut(&mut self) -> &mut Taken<M> {
         &mut self.messages
     }

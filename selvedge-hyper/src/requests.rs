@@ -29,11 +29,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// The requests of a connection: the limit has one clone, the service another, and each part of a
-/// request one more.
+/// The requests of a connection: the idle timeout has one clone, the service another, and each part
+/// of a request one more.
 pub(crate) type Requests = Arc<()>;
 
-/// Returns whether the connection has a request, for the holder of the limit's clone.
+/// Returns whether the connection has a request, for the idle timeout, which has a clone.
 pub(crate) fn has_request(requests: &Requests) -> bool {
     Arc::strong_count(requests) > 2
 }

@@ -18,9 +18,10 @@ use core::{fmt, marker::PhantomData, panic::Location, ptr::NonNull, task::Waker}
 
 /// The live tasks of one owner, such as a worker's core or a local executor.
 ///
-/// Every operation takes `&mut self`: there is one owner, and no other thread walks the list. The
-/// list's table grows to one word for each task that it has held at one time, in blocks of 1 KiB.
-/// When the list becomes empty, it frees all blocks but one.
+/// Every operation that touches the tasks takes `&mut self`: there is one owner, and no other
+/// thread walks the list. The list's table has one word for each task. It grows, in blocks of 1
+/// KiB, to the largest number of tasks that the list held at once. When the list becomes empty, it
+/// frees all blocks but one.
 ///
 /// The drop of the list releases the tasks that have ended. It neither cancels the others nor gives
 /// up their references: such a task can still be woken and run, but its cell leaks. Its future
@@ -113,7 +114,8 @@ impl<S: Schedule> Owned<S> {
             if let Duty::Submit = unsafe { task.as_ref() }.state.abort() {
                 // SAFETY: as above.
                 let location = unsafe { cell::details(task) }.location();
-                // SAFETY: this thread holds the one `Notified`, of a task in this list.
+                // SAFETY: `Duty::Submit` gives this thread the task's only `Notified`, and the task
+                // is in this list.
                 unsafe { run::cancel(task, self.keep()) };
                 ended(cell::id(task), location);
             }
@@ -122,7 +124,8 @@ impl<S: Schedule> Owned<S> {
 }
 
 impl<S: Schedule> Owned<S> {
-    /// Returns this list, for as long as it is borrowed.
+    /// Returns a pointer to this list, for a run or a cancel of one of its tasks. The caller uses
+    /// it only while it has `&mut self`.
     pub(crate) fn keep(&mut self) -> Keep {
         Keep::In(NonNull::from(&mut self.list))
     }
@@ -149,16 +152,16 @@ impl<S> Drop for Owned<S> {
     }
 }
 
-/// Releases the complete tasks on the stack. The stack has no other tasks, because no task of an
-/// [`Owned`] is thread-local.
+/// Releases the tasks on the list's release stack, to which other threads push tasks that ended
+/// there. All of them are complete, because no task of an [`Owned`] is thread-local.
 fn drain(list: &mut List) {
     let next = list.take();
     Taken { list, next }.release();
 }
 
-/// The tasks that a drain has taken from the stack and not released yet. In a build that can't
-/// catch a panic, the drop of a task's metadata may interrupt the drain. The drop of this value
-/// then releases the other tasks.
+/// The tasks that a drain has taken from the release stack and not released yet. In a build that
+/// can't catch a panic, the drop of a task's metadata may interrupt the drain. The drop of this
+/// value then releases the other tasks.
 struct Taken<'a> {
     list: &'a mut List,
     next: Option<TaskPtr>,

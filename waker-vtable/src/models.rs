@@ -17,7 +17,8 @@ use sync_shim::{
     thread,
 };
 
-/// A counted target. With `STRONG` it lowers its count by an ordering that is strong enough.
+/// A counted target. With `STRONG` it decrements its count with an ordering that is strong enough,
+/// and otherwise with Relaxed.
 pub(crate) struct Target<const STRONG: bool> {
     refs: AtomicUsize,
     wakes: AtomicUsize,
@@ -163,7 +164,7 @@ fn arc_is_freed_with_its_last_waker() {
     });
 }
 
-/// A task that its wakes push to a queue.
+/// A task. Each wake pushes it to a queue.
 struct Pushed(Arc<Mutex<Vec<Arc<Pushed>>>>);
 
 impl ArcWake for Pushed {

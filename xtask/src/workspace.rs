@@ -64,7 +64,7 @@ pub struct Dependency {
 }
 
 impl Package {
-    /// Returns whether the package is published on the registry.
+    /// Returns whether the manifest lets the package be published.
     pub fn is_published(&self) -> bool {
         self.publish.is_none()
     }
@@ -141,8 +141,8 @@ fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {
     serde_json::from_str(&output_of(cargo)?).context("cargo metadata")
 }
 
-/// Returns the packages with these names, or all packages if `names` is empty. Fails if no package
-/// has one of the names. The error then says that no such crate has `what`.
+/// Returns the packages with these names, or all packages if `names` is empty. Fails if any of the
+/// names is not a package's. The error then says that no such crate has `what`.
 pub fn chosen<'a>(
     packages: impl Iterator<Item = &'a Package>,
     names: &[String],
@@ -226,7 +226,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         git.env_remove(name);
     }
-    // These commands only read; they take no lock beside the user's own git.
+    // These commands only read, so they need no lock, which could disturb the user's own git.
     git.env("GIT_OPTIONAL_LOCKS", "0");
     let said = git.stderr(Stdio::null()).output().ok()?;
     let said = said.status.success().then_some(said.stdout)?;

@@ -1,8 +1,8 @@
 //! Names a call during which a task's thread gives its core away.
 //!
-//! When a thread returns from a call, the core of its worker may be on offer by another thread,
-//! which has accepted the core meanwhile and is in a call of its own. The core then has the state
-//! of the other thread's poll: its group, its time slice, its thread. So each core on offer names
+//! While a thread is in a call, another thread may accept the core, and offer it again from a call
+//! of its own. The first thread may then return and find the core on offer, with the state of the
+//! other thread's poll: its group, its time slice, its thread. So each core on offer names
 //! the call that offered it. A thread takes back only the core of its own call, and offers any
 //! other core again.
 use crate::{blocking, worker::core::Core};

@@ -98,7 +98,8 @@ impl Group {
     }
 
     pub(super) fn shares(&self) -> Shares {
-        // Ordering: Relaxed; a worker reads the shares after it has acquired the version.
+        // Ordering: Relaxed; a worker reads the shares after an Acquire load of
+        // `Groups::version`, which each change increases.
         let shares = self.shares.load(Relaxed);
         Shares::new(shares).expect("they come from `Shares`")
     }
@@ -148,7 +149,7 @@ impl Group {
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        // Ordering: Relaxed; a worker reads the bit after it has acquired the version, and
+        // Ordering: Relaxed; a worker reads the bit after an Acquire load of `Groups::version`, and
         // `GroupLocal` reads the bit under the lock of the values.
         self.uses.load(Relaxed) & GONE != 0
     }

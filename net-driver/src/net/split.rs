@@ -1,8 +1,8 @@
 //! The halves of a stream, borrowed and owned.
 //!
-//! The read half uses the reader's cell of the slot, and the write half uses the writer's cell (see
-//! `registration.rs`). So one task at a time may use a half: reading and writing take the half by
-//! `&mut`.
+//! A read by `AsyncRead` waits in the slot's cell for one reader, and a write by `AsyncWrite` in
+//! the cell for one writer (see `registration.rs`). So these take the half by `&mut`. The methods
+//! that take `&self` use the slot's list, and any number of tasks may wait in them.
 
 /// Defines the halves of a stream type in their module, and the methods that make them.
 macro_rules! halves {

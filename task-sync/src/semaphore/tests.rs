@@ -195,9 +195,9 @@ fn forget_takes_only_what_is_there() {
     assert_eq!(semaphore.available_permits(), 2);
 }
 
-/// A waker whose wake uses the semaphore and whose drop does, too.
 #[test]
 fn waker_that_uses_the_semaphore_does_not_deadlock() {
+    /// Uses the semaphore in its drop, and so also in a wake that drops the last reference.
     struct Uses(Arc<Semaphore>);
     impl std::task::Wake for Uses {
         fn wake(self: Arc<Self>) {}
@@ -222,7 +222,8 @@ fn waker_that_uses_the_semaphore_does_not_deadlock() {
     assert_eq!(semaphore.available_permits(), 1);
 }
 
-/// A semaphore in plain code: the queue has what each request asked for and lacks.
+/// A semaphore in plain code. Each entry of the queue is a request: its id, the permits that it
+/// asked for, and those that it still lacks.
 #[derive(Default)]
 struct Plain {
     permits: usize,

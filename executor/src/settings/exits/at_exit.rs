@@ -47,10 +47,11 @@ impl Runtime {
     /// [`Handle::at_exit`]: the added future runs next. Tasks that the future spawns are cancelled.
     /// If the future panics, the panic goes to the hook for panics, and the next future runs.
     ///
-    /// The drop of the runtime waits for these futures, without a limit.
+    /// The drop of the runtime waits for these futures, without a limit, unless the thread may not
+    /// block there: in a task of the runtime, say.
     /// [`shutdown_timeout`](Self::shutdown_timeout) waits up to its limit, and then drops the
-    /// futures that are left. [`shutdown_background`](Self::shutdown_background), and a drop of the
-    /// runtime that does not wait, drop the futures at once. The futures are also dropped if a
+    /// futures that are left. [`shutdown_background`](Self::shutdown_background), and a drop that
+    /// may not wait, drop the futures at once. The futures are also dropped if a
     /// panic shuts the runtime down, if the runtime is over already, or if a driven worker is
     /// dropped before the runtime's end. A runtime of driven workers ends when the workers have run
     /// the futures. The drop of such a runtime does not wait for that.
