@@ -20,8 +20,8 @@ impl Looks {
         }
     }
 
-    /// Records that the looks and the wait of a park have woken so many tasks.
-    /// Records also the number of tasks that the thread woke between its parks.
+    /// Records how many tasks the looks and the wait of a park have woken, and how many tasks the
+    /// thread has woken between its parks.
     pub(crate) fn record(&mut self, woken: usize, between: usize) {
         self.batch.record(woken);
         let work = u32::try_from(woken + between).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! The future that waits until a condition is met. Most waits of this crate are one.
+//! The future that waits until a condition is met.
 //!
 //! A condition changes before its notifier locks the queue. The poll looks at the condition, locks
 //! the queue, looks once more, and then pushes its waiter. So no wake is lost, as the front page of

@@ -334,10 +334,6 @@ impl<T: Copy, S> Waiters<T, S> {
     ///
     /// # Panics
     /// If the drop of the waker panics. The waiter is then removed.
-    #[allow(
-        dead_code,
-        reason = "for primitives that change nothing else in a drop"
-    )]
     pub(crate) unsafe fn remove(&self, waiter: Pin<&Waiter<T>>) -> Option<T> {
         if let Some(value) = waiter.released() {
             return Some(value);
@@ -490,7 +486,6 @@ impl<T: Copy, S> Locked<'_, T, S> {
 
     /// Releases the last waiter, as [`pop_front`](Self::pop_front) does the first.
     #[inline]
-    #[allow(dead_code, reason = "for a notification of the last waiter")]
     pub(crate) fn pop_back(&mut self, grant: impl FnOnce(&mut T)) -> Option<Waker> {
         let last = self.inner.list.last?;
         // SAFETY: the waiter is in the list and the lock is held.
