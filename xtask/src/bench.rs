@@ -2,8 +2,8 @@
 use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use project::{
-    output, say,
-    workspace::{self, cargo, is_installed},
+    output,
+    workspace::{self, cargo},
 };
 use std::process::Command;
 
@@ -12,8 +12,8 @@ mod options;
 
 pub(crate) use options::Options;
 
-/// Measures and prints the tables. Returns `false` when a figure is missing, or a count of
-/// instructions has grown.
+/// Measures and prints the tables. Returns `false` when a figure is missing, or a count
+/// has grown.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     options.check()?;
     if options.list {
@@ -22,16 +22,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     let mut build = cargo();
     build.args("build --profile=bench --package=bench --bin=compare".split(' '));
-    if !options.instructions {
+    if options.counts {
+        build.args(["--quiet", "--example=counts"]);
+    } else {
         workspace::writable(options.json.as_deref())?;
         build.arg("--bin=bench");
-    } else if is_installed(&mut Command::new("valgrind")) {
-        build.args(["--quiet", "--example=instructions"]);
-    } else {
-        say!(
-            "instructions: NOT counted, since valgrind is not installed (`apt-get install valgrind`)"
-        );
-        return Ok(true);
     }
     let (_, root) = workspace::load()?;
     let commit = workspace::commit(&root);

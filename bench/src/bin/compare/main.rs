@@ -21,7 +21,7 @@ use std::{
 };
 
 mod ablation;
-mod instructions;
+mod counts;
 #[path = "../../../../xtask/src/interrupt.rs"]
 mod interrupt;
 mod options;
@@ -165,7 +165,7 @@ impl Sample {
 }
 
 /// Does what the options ask for; by default, measures and prints a table for each row. Returns
-/// false if a figure is missing, a sample failed, a count of instructions has grown, or the user
+/// false if a figure is missing, a sample failed, a count has grown, or the user
 /// interrupted.
 fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
     options.check()?;
@@ -173,8 +173,8 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
         print(&options::list());
         return Ok(true);
     }
-    if options.instructions {
-        return instructions::run(root, options.json.as_deref());
+    if options.counts {
+        return counts::run(root, options.json.as_deref());
     }
     if !options.from.is_empty() {
         return show(&saved(&options.from)?, options);

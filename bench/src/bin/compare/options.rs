@@ -51,7 +51,7 @@ pub(crate) struct Options {
     pub(crate) from: Vec<PathBuf>,
     /// Measures our runtime without each of its optimisations in turn, and writes the table and a
     /// chart into a directory.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "peers", "json", "plot", "latencies", "from", "list", "instructions"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "peers", "json", "plot", "latencies", "from", "list", "counts"])]
     pub(crate) ablate: Option<PathBuf>,
     /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
     #[arg(long)]
@@ -63,10 +63,11 @@ pub(crate) struct Options {
     /// Lists the rows and the runtimes, and measures nothing.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Measures no time, and counts the instructions of hot paths, with valgrind. Fails if a count
-    /// of ours has grown. With --json it writes the counts to the file, and does not fail.
+    /// Measures no time, and counts the instructions and system calls of hot paths, with valgrind
+    /// and strace. Fails if a count of ours has grown. With --json it writes the counts to the
+    /// file, and does not fail.
     #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "latencies", "from"])]
-    pub(crate) instructions: bool,
+    pub(crate) counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]

@@ -1,9 +1,9 @@
-//! Runs one hot path N times, so that `cargo xtask bench --instructions` can count its
-//! instructions.
+//! Runs one hot path N times, so that `cargo xtask bench --counts` can count its instructions and
+//! its system calls.
 //!
-//! `instructions ROW N` runs the row `ROW`. Without arguments the program lists the rows; a peer's
-//! row has a colon in its name. The rows of a runtime (`runtime-…` and `tokio: …`) run on one
-//! worker, while the main thread sleeps. All other rows run on the main thread.
+//! `counts ROW N` runs the row `ROW`. Without arguments the program lists the rows; a peer's row
+//! has a colon in its name. The rows of a runtime (`runtime-…` and `tokio: …`) run on one worker,
+//! while the main thread sleeps. All other rows run on the main thread.
 use coop_budget::{Budget, Scope};
 use queue_global::{Boxed, Injector};
 use queue_spmc::{deque, ring};
@@ -11,10 +11,12 @@ use std::{
     cell::{Cell, RefCell},
     future::{Future, poll_fn},
     hint::black_box,
+    path::Path,
     pin::pin,
     process::ExitCode,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 use task_header::{Notified, Owned, Ran, Schedule, WakeKind};
 
@@ -54,10 +56,16 @@ const ROWS: &[Row] = &[
     ("runtime-spawn-join", |n| run_on_ours(joins::<Ours>(n))),
     ("runtime-yield", |n| run_on_ours(yields::<Ours>(n))),
     ("runtime-wake", |n| run_on_ours(pending_and_woken(n))),
+    ("runtime-timeout", |n| run_on_ours(timeouts::<Ours>(n))),
+    ("runtime-socket", |n| run_on_ours(round_trips::<Ours>(n))),
+    ("runtime-accept", |n| run_on_ours(accepts::<Ours>(n))),
     ("tokio: spawn", |n| run_on_tokio(spawns::<Tokio>(n))),
     ("tokio: spawn-join", |n| run_on_tokio(joins::<Tokio>(n))),
     ("tokio: yield", |n| run_on_tokio(yields::<Tokio>(n))),
     ("tokio: wake", |n| run_on_tokio(pending_and_woken(n))),
+    ("tokio: timeout", |n| run_on_tokio(timeouts::<Tokio>(n))),
+    ("tokio: socket", |n| run_on_tokio(round_trips::<Tokio>(n))),
+    ("tokio: accept", |n| run_on_tokio(accepts::<Tokio>(n))),
 ];
 
 fn ring_pairs(mut worker: ring::Worker<u64>, n: u64) {
@@ -274,6 +282,53 @@ trait TaskFunctions {
         future: impl Future<Output = T> + Send + 'static,
     ) -> impl Future + Send;
     fn yield_now() -> impl Future<Output = ()> + Send;
+    /// Waits for a yield, for at most an hour.
+    fn timeout() -> impl Future<Output = ()> + Send;
+
+    type Datagram: Send + 'static;
+    fn datagrams() -> (Self::Datagram, Self::Datagram);
+    fn send(socket: &Self::Datagram) -> impl Future<Output = ()> + Send;
+    fn receive(socket: &Self::Datagram) -> impl Future<Output = ()> + Send;
+
+    type Listener: Send + 'static;
+    fn listen(path: &Path) -> Self::Listener;
+    fn accept(listener: &Self::Listener) -> impl Future<Output = ()> + Send;
+    fn connect(path: &Path) -> impl Future<Output = ()> + Send;
+}
+
+/// Implements what both runtimes spell alike, for the runtime whose modules are at `$path`.
+macro_rules! sockets_and_timers {
+    ($($path:ident)::+) => {
+        async fn timeout() {
+            let hour = Duration::from_secs(3600);
+            let yielded = $($path)::+::time::timeout(hour, Self::yield_now()).await;
+            yielded.expect("an hour is long");
+        }
+
+        type Datagram = $($path)::+::net::UnixDatagram;
+        fn datagrams() -> (Self::Datagram, Self::Datagram) {
+            Self::Datagram::pair().expect("it opens")
+        }
+        async fn send(socket: &Self::Datagram) {
+            assert_eq!(socket.send(&[7]).await.expect("it has room"), 1);
+        }
+        async fn receive(socket: &Self::Datagram) {
+            let received = socket.recv(&mut [0]).await;
+            assert_eq!(received.expect("the other end is open"), 1);
+        }
+
+        type Listener = $($path)::+::net::UnixListener;
+        fn listen(path: &Path) -> Self::Listener {
+            Self::Listener::bind(path).expect("the path is free")
+        }
+        async fn accept(listener: &Self::Listener) {
+            drop(listener.accept().await.expect("it listens"));
+        }
+        async fn connect(path: &Path) {
+            let stream = $($path)::+::net::UnixStream::connect(path).await;
+            drop(stream.expect("somebody listens"));
+        }
+    };
 }
 
 struct Ours;
@@ -287,6 +342,7 @@ impl TaskFunctions for Ours {
     fn yield_now() -> impl Future<Output = ()> + Send {
         selvedge::yield_now()
     }
+    sockets_and_timers!(selvedge);
 }
 
 struct Tokio;
@@ -300,6 +356,7 @@ impl TaskFunctions for Tokio {
     fn yield_now() -> impl Future<Output = ()> + Send {
         tokio::task::yield_now()
     }
+    sockets_and_timers!(tokio);
 }
 
 fn run_on_ours(root: impl Future<Output = ()> + Send + 'static) {
@@ -314,6 +371,7 @@ fn run_on_ours(root: impl Future<Output = ()> + Send + 'static) {
 fn run_on_tokio(root: impl Future<Output = ()> + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
+        .enable_all()
         .build();
     let runtime = runtime.expect("it starts");
     futures_lite::future::block_on(runtime.spawn(root)).expect("it doesn't panic");
@@ -358,6 +416,39 @@ async fn yields<R: TaskFunctions>(n: u64) {
     }
 }
 
+async fn timeouts<R: TaskFunctions>(n: u64) {
+    for _ in 0..n {
+        R::timeout().await;
+    }
+}
+
+/// Sends a byte to another task and waits for its answer, N times.
+async fn round_trips<R: TaskFunctions>(n: u64) {
+    let (ours, theirs) = R::datagrams();
+    let echo = R::spawn(async move {
+        for _ in 0..n {
+            R::receive(&theirs).await;
+            R::send(&theirs).await;
+        }
+    });
+    for _ in 0..n {
+        R::send(&ours).await;
+        R::receive(&ours).await;
+    }
+    echo.await;
+}
+
+/// Opens, accepts and closes N connections.
+async fn accepts<R: TaskFunctions>(n: u64) {
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let path = folder.path().join("socket");
+    let listener = R::listen(&path);
+    for _ in 0..n {
+        R::connect(&path).await;
+        R::accept(&listener).await;
+    }
+}
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let Some(name) = arguments.next() else {
@@ -367,7 +458,7 @@ fn main() -> ExitCode {
     let row = ROWS.iter().find(|(row, _)| *row == name);
     let n = arguments.next().and_then(|n| n.parse().ok());
     let (Some((_, run)), Some(n)) = (row, n) else {
-        eprintln!("usage: instructions [ROW N]");
+        eprintln!("usage: counts [ROW N]");
         return ExitCode::from(2);
     };
     run(n);
