@@ -23,7 +23,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut build = cargo();
     build.args("build --profile=bench --package=bench --bin=compare".split(' '));
     if !options.instructions {
-        workspace::writable(options.json.as_deref())?;
+        workspace::check_writable(options.json.as_deref())?;
         build.arg("--bin=bench");
     } else if is_installed(&mut Command::new("valgrind")) {
         build.args(["--quiet", "--example=instructions"]);
