@@ -133,7 +133,7 @@ impl Drop for Executor {
             let Some(Parts { mut owned, .. }) = slot.parts().take() else {
                 continue;
             };
-            owned.close();
+            owned.watch_releases();
             owned.cancel_all();
             loop {
                 while let Some(task) = self.state.injector.pop() {

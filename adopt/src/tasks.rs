@@ -64,7 +64,7 @@ impl Queue {
                 None => park.park(),
             }
         }
-        owned.close();
+        owned.watch_releases();
         owned.cancel_all();
         loop {
             while let Some(task) = self.tasks.pop() {

@@ -13,35 +13,39 @@ use sync_shim::{
 };
 
 /// Opens two slices of two polls each, while a monitor requests the end of at most one of them.
-/// `open` opens a slice and publishes its number in `slice`. If the monitor reads a number there,
-/// it requests the end of the slice and then publishes that number in `requested`. So a poll that
-/// reads its own slice's number in `requested` must see the flag.
-fn slices(open: fn(&Preempt, &dyn Fn()), look: fn(&Preempt) -> bool) {
+/// `open` opens a slice and calls its second argument, which publishes the slice's number in
+/// `opened`. If the monitor reads a number there, it requests the end of the slice and then
+/// publishes that number in `requested`. So if a poll reads its own slice's number in `requested`,
+/// `need_preempt` must return true.
+fn request_beside_two_slices(open: fn(&Preempt, &dyn Fn()), need_preempt: fn(&Preempt) -> bool) {
     let flag = Arc::new(Preempt::new());
-    let slice = Arc::new(AtomicUsize::new(0));
+    let opened = Arc::new(AtomicUsize::new(0));
     let requested = Arc::new(AtomicUsize::new(0));
     let monitor = {
-        let (flag, slice, requested) = (flag.clone(), slice.clone(), requested.clone());
+        let (flag, opened, requested) = (flag.clone(), opened.clone(), requested.clone());
         thread::spawn(move || {
             // Ordering: Acquire pairs with the worker's publication, which follows the opening.
-            let seen = slice.load(Acquire);
-            if seen != 0 {
+            let number = opened.load(Acquire);
+            if number != 0 {
                 flag.request();
                 // Ordering: Release pairs with the worker's load of `requested`.
-                requested.store(seen, Release);
+                requested.store(number, Release);
             }
         })
     };
     for number in 1..=2 {
         open(&flag, &|| {
-            // Ordering: Release pairs with the monitor's load of `slice`.
-            slice.store(number, Release);
+            // Ordering: Release pairs with the monitor's load of `opened`.
+            opened.store(number, Release);
         });
         for _poll in 0..2 {
             // Ordering: Acquire pairs with the monitor's publication, which follows its request.
-            let known = requested.load(Acquire) == number;
-            let seen = look(&flag);
-            assert!(seen || !known, "a request inside the slice was missed");
+            let is_requested = requested.load(Acquire) == number;
+            let is_seen = need_preempt(&flag);
+            assert!(
+                is_seen || !is_requested,
+                "a request inside the slice was missed"
+            );
         }
     }
     monitor.join().unwrap();
@@ -58,13 +62,13 @@ fn open_then_publish(flag: &Preempt, publish: &dyn Fn()) {
 /// Fails in the two broken variants below, or if `request` does nothing.
 #[test]
 fn request_inside_a_slice_is_seen_before_the_next_poll() {
-    model(|| slices(open_then_publish, Preempt::need_preempt));
+    model(|| request_beside_two_slices(open_then_publish, Preempt::need_preempt));
 }
 
 #[test]
 fn slice_opened_after_publication_loses_the_request() {
     model_must_fail("was missed", || {
-        slices(
+        request_beside_two_slices(
             |flag, publish| {
                 publish();
                 flag.open_slice();
@@ -77,15 +81,15 @@ fn slice_opened_after_publication_loses_the_request() {
 #[test]
 fn check_that_clears_the_flag_loses_the_request() {
     model_must_fail("was missed", || {
-        slices(open_then_publish, |flag| {
-            let seen = flag.need_preempt();
+        request_beside_two_slices(open_then_publish, |flag| {
+            let need_preempt = flag.need_preempt();
             flag.open_slice();
-            seen
+            need_preempt
         });
     });
 }
 
-/// An opening clears the requests that the worker knows of.
+/// The opening of a slice clears a request that the worker has seen.
 ///
 /// Fails if `open_slice` clears nothing.
 #[test]
@@ -97,7 +101,7 @@ fn request_does_not_outlive_its_slice() {
             let flag = flag.clone();
             thread::spawn(move || flag.request())
         };
-        let _early = flag.need_preempt();
+        let _either = flag.need_preempt();
         monitor.join().unwrap();
         assert!(flag.need_preempt());
         flag.open_slice();
@@ -105,28 +109,29 @@ fn request_does_not_outlive_its_slice() {
     });
 }
 
-/// A nudger pushes and nudges, while a worker looks for work. The slice was nudged once before.
-/// Either the look sees the push, or the nudge stays for the next operation.
-fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
-    let slice = Arc::new(Preempt::new());
+/// Another thread pushes an item and nudges, while the worker looks for work by `look`, which pops
+/// with its second argument. The slice was nudged once before. Either the look finds the item, or
+/// the nudge stays for the next operation.
+fn nudge_beside_a_look(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
+    let flag = Arc::new(Preempt::new());
     // This nudge is for an earlier push, which the worker has already seen.
-    slice.nudge();
+    flag.nudge();
     let pushed = Arc::new(AtomicUsize::new(0));
     let pusher = {
-        let (slice, pushed) = (slice.clone(), pushed.clone());
+        let (flag, pushed) = (flag.clone(), pushed.clone());
         thread::spawn(move || {
             // Ordering: Relaxed, as the fence orders the push before the nudge.
             pushed.store(1, Relaxed);
-            // Ordering: SeqCst pairs with the fence in `look`.
+            // Ordering: SeqCst pairs with the fence in `Preempt::look`.
             fence(SeqCst);
-            slice.nudge();
+            flag.nudge();
         })
     };
     // Ordering: Relaxed, as the model tests the fences alone.
-    let found = look(&slice, &|| (pushed.load(Relaxed) > 0).then_some(()));
+    let found = look(&flag, &|| (pushed.load(Relaxed) > 0).then_some(()));
     pusher.join().unwrap();
     assert!(
-        found.is_some() || !slice.nudge(),
+        found.is_some() || !flag.nudge(),
         "nobody looks for the item"
     );
 }
@@ -135,15 +140,15 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
 /// show these mistakes.
 #[test]
 fn item_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
-    model(|| looks(|slice, look| slice.look(look)));
+    model(|| nudge_beside_a_look(|flag, pop| flag.look(pop)));
 }
 
 #[test]
 fn look_that_clears_the_nudge_afterwards_loses_another() {
     model_must_fail("nobody looks for the item", || {
-        looks(|slice, look| {
-            let found = look();
-            slice.open_slice();
+        nudge_beside_a_look(|flag, pop| {
+            let found = pop();
+            flag.open_slice();
             found
         });
     });
@@ -152,9 +157,9 @@ fn look_that_clears_the_nudge_afterwards_loses_another() {
 #[test]
 fn look_without_a_fence_loses_a_nudge() {
     model_must_fail("nobody looks for the item", || {
-        looks(|slice, look| {
-            slice.open_slice();
-            look()
+        nudge_beside_a_look(|flag, pop| {
+            flag.open_slice();
+            pop()
         });
     });
 }
@@ -166,18 +171,23 @@ fn look_without_a_fence_loses_a_nudge() {
 #[test]
 fn nudges_racing_operations_leave_the_slice_responsive() {
     model(|| {
-        let slice = Arc::new(Preempt::new());
-        let nudges = slice.clone();
-        let other = thread::spawn(move || {
-            nudges.nudge();
-            nudges.nudge();
-        });
-        let seen = u32::from(slice.take_nudge()) + u32::from(slice.take_nudge());
-        other.join().unwrap();
-        let left = slice.take_nudge();
-        assert!(seen + u32::from(left) > 0, "no nudge was seen");
-        slice.accept_nudges();
-        assert!(slice.nudge());
+        let flag = Arc::new(Preempt::new());
+        let nudger = {
+            let flag = flag.clone();
+            thread::spawn(move || {
+                flag.nudge();
+                flag.nudge();
+            })
+        };
+        let during_the_race = [flag.take_nudge(), flag.take_nudge()];
+        nudger.join().unwrap();
+        let after_the_race = flag.take_nudge();
+        assert!(
+            during_the_race.contains(&true) || after_the_race,
+            "no nudge was seen"
+        );
+        flag.accept_nudges();
+        assert!(flag.nudge());
     });
 }
 
@@ -187,30 +197,32 @@ fn nudges_racing_operations_leave_the_slice_responsive() {
 #[test]
 fn nudge_never_replaces_a_request() {
     let changes: [fn(&Preempt); 4] = [
-        |slice| {
-            slice.take_nudge();
+        |flag| {
+            flag.take_nudge();
         },
-        |slice| {
-            slice.look(|| None::<()>);
-            slice.nudge();
+        |flag| {
+            flag.look(|| None::<()>);
+            flag.nudge();
         },
-        |slice| {
-            slice.look(|| Some(()));
+        |flag| {
+            flag.look(|| Some(()));
         },
-        |slice| {
-            slice.take_nudge();
-            slice.accept_nudges();
+        |flag| {
+            flag.take_nudge();
+            flag.accept_nudges();
         },
     ];
     for change in changes {
         model(move || {
-            let slice = Arc::new(Preempt::new());
-            slice.nudge();
-            let monitor = slice.clone();
-            let monitor = thread::spawn(move || monitor.request());
-            change(&slice);
+            let flag = Arc::new(Preempt::new());
+            flag.nudge();
+            let monitor = {
+                let flag = flag.clone();
+                thread::spawn(move || flag.request())
+            };
+            change(&flag);
             monitor.join().unwrap();
-            assert!(slice.take_request());
+            assert!(flag.take_request());
         });
     }
 }

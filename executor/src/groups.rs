@@ -156,7 +156,7 @@ pub(crate) struct Groups {
     /// looks at more queues than main's. Set before such a group's first task is made. The atomic
     /// is std's, so that models of runtimes without groups do not branch here.
     used: std::sync::atomic::AtomicBool,
-    shared: OnceLock<RuntimePtr>,
+    runtime: OnceLock<RuntimePtr>,
     clock: Clock,
     settings: GroupSettings,
 }
@@ -198,17 +198,17 @@ impl Groups {
             table: Mutex::new(table),
             version: AtomicU64::new(0),
             used: std::sync::atomic::AtomicBool::new(settings.sharded),
-            shared: OnceLock::new(),
+            runtime: OnceLock::new(),
             clock,
             settings,
         }
     }
 
     /// Gives the groups the address of their runtime. Called once, before the first task.
-    pub(crate) fn bind(&self, address: RuntimePtr) {
-        let first = self.shared.set(address).is_ok();
+    pub(crate) fn bind(&self, runtime: RuntimePtr) {
+        let first = self.runtime.set(runtime).is_ok();
         debug_assert!(first, "groups belong to one runtime");
-        self.main.bind(address);
+        self.main.bind(runtime);
     }
 
     /// Whether a group other than main was ever built, or the workers have inboxes. If not, every
@@ -280,11 +280,11 @@ impl Groups {
     ) -> Arc<Group> {
         // Ordering: Relaxed, see `is_used`.
         self.used.store(true, Relaxed);
-        let shared = *self.shared.get().expect("a handle has bound it");
+        let runtime = *self.runtime.get().expect("a handle has bound it");
         self.table.lock().insert(|index| {
             let mut group = Group::new(name, shares, parent, index, false);
             group.latency = latency;
-            group.bind(shared);
+            group.bind(runtime);
             Arc::new(group)
         })
     }

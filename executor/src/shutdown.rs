@@ -199,7 +199,7 @@ impl Core {
         // SAFETY: the list is borrowed for this call. The futures' drops may reach the queues, but
         // not the list: no task is polled here, and a core is lent only in a poll.
         let owned = unsafe { self.owned() };
-        owned.close();
+        owned.watch_releases();
         owned.cancel_all_and(|id, spawned_at| self.ended(TaskMeta::new(id, spawned_at)));
         let injected = || self.shared.pop_injected();
         while let Some(task) = RunQueue::take_any(&self.queue).or_else(injected) {

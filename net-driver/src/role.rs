@@ -24,7 +24,7 @@
 //! | `holder` | the poller's index plus 1, or 0 while the role is vacant; and a bit, [`UNPARKS_STANDBY`] | the thread that takes or leaves the role; the standby sets the bit |
 //! | `until` | the deadline (a tick) for which the poller parks, or 0 while the role is vacant | the poller |
 //! | `active` | there has been a timer, or a socket that workers poll | the thread that makes the first of them |
-//! | `stands_by` | whether a parked thread is to stand by, and since when | the runtime, once |
+//! | `standby_allowed` | whether parked threads may stand by: never, from the start, or since a late call | the runtime, once |
 //! | `standby` | the standby's index plus 1, or 0 | the thread that begins or stops standing by |
 //!
 //! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. The
@@ -61,20 +61,21 @@ use sync_shim::{
 /// `standby.rs`).
 const UNPARKS_STANDBY: usize = 1 << (usize::BITS - 1);
 
-/// The values of `stands_by`.
+/// The values of `standby_allowed`. With `LATE`, threads had parked before it was allowed.
 const NEVER: u32 = 0;
 const FROM_THE_START: u32 = 1;
 const LATE: u32 = 2;
 
 /// The duty of a thread that has left the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// No duty: the standby will notice by itself that the role is vacant, or there is to be none.
-    Done,
-    /// To unpark the standby, which has this index.
-    Unpark(usize),
-    /// To make a waiting thread the standby: there is none.
-    WithoutStandby,
+pub(crate) enum LeaveDuty {
+    /// The thread has no duty: the standby will notice by itself that the role is vacant, or no
+    /// thread may stand by.
+    Nothing,
+    /// The thread must unpark the standby, which has this index.
+    UnparkStandby(usize),
+    /// No thread stands by: the thread must make one that waits the standby.
+    RecruitStandby,
 }
 
 /// The poller role of a driver.
@@ -82,7 +83,7 @@ pub(crate) struct Role {
     holder: AtomicUsize,
     until: AtomicU64,
     active: AtomicBool,
-    stands_by: AtomicU32,
+    standby_allowed: AtomicU32,
     standby: AtomicUsize,
 }
 
@@ -92,7 +93,7 @@ impl Role {
             holder: shared(AtomicUsize::new(0)),
             until: AtomicU64::new(0),
             active: shared(AtomicBool::new(false)),
-            stands_by: AtomicU32::new(NEVER),
+            standby_allowed: AtomicU32::new(NEVER),
             standby: shared(AtomicUsize::new(0)),
         }
     }
@@ -155,15 +156,15 @@ impl Role {
         fence(SeqCst);
     }
 
-    /// Leaves the role. The caller then does its duty for the standby.
+    /// Leaves the role. Returns what the caller must then do for the standby.
     #[must_use = "a thread may have to stand by"]
-    pub(crate) fn leave(&self) -> Left {
+    pub(crate) fn leave(&self) -> LeaveDuty {
         // Ordering: Relaxed. A thread that still reads the old tick unparks a worker in vain.
         self.until.store(0, Relaxed);
         if !self.may_stand_by() {
             // Ordering: Release pairs with `try_take`.
             self.holder.store(0, Release);
-            return Left::Done;
+            return LeaveDuty::Nothing;
         }
         // Ordering: Release pairs with `try_take`.
         let unparks = self.holder.swap(0, Release) & UNPARKS_STANDBY != 0;
@@ -173,26 +174,26 @@ impl Role {
         fence(SeqCst);
         // Ordering: Relaxed, after the fence.
         match self.standby.load(Relaxed).checked_sub(1) {
-            None => Left::WithoutStandby,
-            Some(standby) if unparks => Left::Unpark(standby),
-            Some(_) => Left::Done,
+            None => LeaveDuty::RecruitStandby,
+            Some(standby) if unparks => LeaveDuty::UnparkStandby(standby),
+            Some(_) => LeaveDuty::Nothing,
         }
     }
 
-    /// Returns whether a parked thread is to stand by.
+    /// Returns whether parked threads may stand by.
     pub(crate) fn may_stand_by(&self) -> bool {
         // Ordering: Relaxed. A thread that misses a late change is unparked after it, and then
         // waits by the rules of `standby.rs`.
-        self.stands_by.load(Relaxed) != NEVER
+        self.standby_allowed.load(Relaxed) != NEVER
     }
 
     /// Lets parked threads stand by. `is_new` says that no thread has parked yet. Otherwise the
     /// caller unparks all threads.
     pub(crate) fn let_stand_by(&self, is_new: bool) {
         if !self.may_stand_by() {
-            let since = if is_new { FROM_THE_START } else { LATE };
+            let when = if is_new { FROM_THE_START } else { LATE };
             // Ordering: Relaxed, as in `may_stand_by`.
-            self.stands_by.store(since, Relaxed);
+            self.standby_allowed.store(when, Relaxed);
         }
     }
 
@@ -227,11 +228,11 @@ impl Role {
     }
 
     /// Requests that the poller, when it leaves the role, unparks the caller, which is the standby.
-    /// Returns false if the role is vacant. Also if standing by was allowed late: then the poller
-    /// may have taken the role before that, and would leave it without a look at the bit.
+    /// Returns false if the role is vacant, or if standing by was allowed late: in that case the
+    /// poller may have taken the role earlier, and would leave it without a look at the bit.
     pub(crate) fn request_unpark(&self) -> bool {
         // Ordering: Relaxed. The caller stands by, so it has seen the value.
-        if self.stands_by.load(Relaxed) == LATE {
+        if self.standby_allowed.load(Relaxed) == LATE {
             return false;
         }
         // Ordering: Release pairs with the fence of `leave`. Relaxed for the loads: if the role

@@ -7,7 +7,7 @@ use crate::time::Clock;
 use crate::{
     guests::Guests,
     poller::Poller,
-    role::{Left, Role},
+    role::{LeaveDuty, Role},
     time::Instant,
     token::Token,
 };
@@ -207,9 +207,9 @@ pub(crate) struct LeaveRole<'a>(pub(crate) &'a Threads);
 impl Drop for LeaveRole<'_> {
     fn drop(&mut self) {
         match self.0.role.leave() {
-            Left::Done => {}
-            Left::Unpark(standby) => self.0.unpark(standby),
-            Left::WithoutStandby => {
+            LeaveDuty::Nothing => {}
+            LeaveDuty::UnparkStandby(standby) => self.0.unpark(standby),
+            LeaveDuty::RecruitStandby => {
                 self.0.recruit_standby();
             }
         }

@@ -53,8 +53,10 @@ pub struct Events<'a, M, O, E> {
 }
 
 impl<M, O, E> Events<'_, M, O, E> {
+    /// The slow path of [`next_urgent`](Self::next_urgent): there is a signal or a completion, which
+    /// may be for an earlier incarnation.
     #[cold]
-    fn next_urgent(&mut self) -> Option<Event<M, O, E>> {
+    fn next_urgent_slow(&mut self) -> Option<Event<M, O, E>> {
         loop {
             let urgent = match self.pending.urgent.next() {
                 Some(urgent) => urgent,
@@ -86,11 +88,11 @@ impl<M, O, E> Events<'_, M, O, E> {
 
     /// Returns the next signal or completion.
     #[inline]
-    pub(crate) fn next_signal(&mut self) -> Option<Event<M, O, E>> {
+    pub(crate) fn next_urgent(&mut self) -> Option<Event<M, O, E>> {
         if self.pending.urgent.is_empty() && !self.core.has_urgent() {
             return None;
         }
-        self.next_urgent()
+        self.next_urgent_slow()
     }
 
     /// Takes all messages out of the mailbox, if no message of an earlier take is left.
@@ -104,15 +106,15 @@ impl<M, O, E> Events<'_, M, O, E> {
     pub(crate) fn lend(&mut self) -> Lent<M> {
         Lent {
             messages: mem::take(&mut self.pending.messages),
-            left: self.messages_left,
+            messages_left: self.messages_left,
             received: 0,
         }
     }
 
-    /// Takes back what `lend` has returned.
+    /// Takes back the messages that [`lend`](Self::lend) lent and the inbox has left.
     pub(crate) fn take_back(&mut self, lent: Lent<M>) {
         self.pending.messages = lent.messages;
-        self.messages_left = lent.left;
+        self.messages_left = lent.messages_left;
         self.delivered += lent.received;
     }
 }
@@ -121,30 +123,30 @@ impl<M, O, E> Events<'_, M, O, E> {
 pub(crate) struct Lent<M> {
     messages: Taken<M>,
     /// How many messages the step may still receive.
-    left: u32,
+    messages_left: u32,
     received: u32,
 }
 
 impl<M> Lent<M> {
     /// Returns the next message, and counts it as received by the step.
     pub(crate) fn receive(&mut self) -> Option<M> {
-        if self.left == 0 {
+        if self.messages_left == 0 {
             return None;
         }
         let message = self.messages.next()?;
-        self.left -= 1;
+        self.messages_left -= 1;
         self.received += 1;
         Some(message)
     }
 
-    /// Counts a message that `take` took out for other code, but that code in the step has
-    /// received.
+    /// Counts a message as received by the step, although [`take_outside`](Self::take_outside) took
+    /// it out: code in the step has received it after all.
     pub(crate) fn count_received(&mut self) {
         self.received += 1;
     }
 
-    /// Takes the next message out, for code that is not in the step.
-    pub(crate) fn take(&mut self) -> Option<M> {
+    /// Takes the next message out, for code outside of the step. The step does not count it.
+    pub(crate) fn take_outside(&mut self) -> Option<M> {
         self.messages.next()
     }
 
@@ -154,11 +156,11 @@ impl<M> Lent<M> {
 
     /// Returns whether the step may receive more messages, and has none.
     pub(crate) fn needs_mail(&self) -> bool {
-        self.left > 0 && self.is_empty()
+        self.messages_left > 0 && self.is_empty()
     }
 
-    /// Returns the messages that were taken. If none are left, the inbox puts new ones from the
-    /// mailbox here.
+    /// Returns the lent messages. When none are left, the inbox puts new ones from the mailbox in
+    /// their place.
     pub(crate) fn messages_mut(&mut self) -> &mut Taken<M> {
         &mut self.messages
     }
@@ -168,7 +170,7 @@ impl<M> Default for Lent<M> {
     fn default() -> Self {
         Self {
             messages: Taken::default(),
-            left: 0,
+            messages_left: 0,
             received: 0,
         }
     }
@@ -179,10 +181,8 @@ impl<M, O, E> Iterator for Events<'_, M, O, E> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.pending.urgent.is_empty() || self.core.has_urgent() {
-            if let Some(urgent) = self.next_urgent() {
-                return Some(urgent);
-            }
+        if let Some(urgent) = self.next_urgent() {
+            return Some(urgent);
         }
         if self.messages_left == 0 {
             return None;

@@ -88,18 +88,18 @@ impl<M> InboxQueue<M> {
         self.is_awaited || self.waker.is_some() && self.outside.is_none()
     }
 
-    /// Begins the poll of a step. `came` says whether a signal has come to the step. Returns the
-    /// waker that the step must wake.
-    pub(crate) fn begin(&mut self, lent: Lent<M>, mut came: bool) -> Option<Waker> {
+    /// Begins the poll of a step. `has_event` says whether a signal has come to the step. Returns
+    /// the waker that the step must wake.
+    pub(crate) fn begin(&mut self, lent: Lent<M>, mut has_event: bool) -> Option<Waker> {
         self.lent = lent;
         self.stepped_by = thread_address();
         self.is_awaited = false;
         if self.waker.is_some() && self.outside.is_none() {
-            self.outside = self.lent.take().map(Guarded::new);
-            came |= self.outside.is_some();
+            self.outside = self.lent.take_outside().map(Guarded::new);
+            has_event |= self.outside.is_some();
         }
         self.look_for_news();
-        if came { self.waker.take() } else { None }
+        if has_event { self.waker.take() } else { None }
     }
 
     /// Ends the poll. Returns the messages that were not received.

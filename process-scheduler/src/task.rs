@@ -52,8 +52,8 @@ struct Loan<'a, 'e, M> {
 }
 
 impl<'a, 'e, M> Loan<'a, 'e, M> {
-    /// Begins the poll of a step. `came` says whether a signal has come to the step. Wakes the code
-    /// that awaits the inbox with another waker (rule 3).
+    /// Begins the poll of a step. `has_signal` says whether a signal has come to the step. Wakes
+    /// the code that awaits the inbox with another waker (rule 3).
     ///
     /// `wanted` is what the last step's `end` has returned, or `None` in the first step. If code
     /// has begun to await the inbox since, this step takes no mail before the poll, but its `end`
@@ -63,7 +63,7 @@ impl<'a, 'e, M> Loan<'a, 'e, M> {
         queue: &'a Mutex<InboxQueue<M>>,
         wanted: Option<bool>,
         own: &Waker,
-        came: bool,
+        has_signal: bool,
     ) -> Self {
         // The lock is not held meanwhile: a take may wake senders that wait for room.
         if wanted == Some(true) {
@@ -72,7 +72,7 @@ impl<'a, 'e, M> Loan<'a, 'e, M> {
         let own = wanted.is_none().then(|| own.clone());
         let mut locked = queue.lock();
         own.into_iter().for_each(|own| locked.set_own(own));
-        let waker = locked.begin(events.lend(), came);
+        let waker = locked.begin(events.lend(), has_signal);
         drop(locked);
         let loan = Self { events, queue };
         // The panic of this waker is no panic of the process.
@@ -178,9 +178,9 @@ where
     }
 
     fn step(&mut self, events: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
-        let mut came = false;
-        while let Some(event) = events.next_signal() {
-            came = true;
+        let mut has_signal = false;
+        while let Some(event) = events.next_urgent() {
+            has_signal = true;
             let mut queue = self.queue.lock();
             match event {
                 Event::Cancel(reason) => queue.cancel(reason),
@@ -189,7 +189,7 @@ where
             }
         }
         let wanted = self.wants_message;
-        let loan = Loan::begin(events, &self.queue, wanted, out.waker(), came);
+        let loan = Loan::begin(events, &self.queue, wanted, out.waker(), has_signal);
         let Some(future) = &mut self.future else {
             return Step::Done;
         };

@@ -42,10 +42,10 @@ where
     fn execute(&self, future: F) {
         SPAWNED.set(SPAWNED.get().wrapping_add(1));
         #[cfg(feature = "http2")]
-        if let Some(request) = requests::take_tunnel() {
+        if let Some(token) = requests::take_tunnel_token() {
             selvedge::spawn_detached(async move {
                 future.await;
-                drop(request);
+                drop(token);
             });
             return;
         }

@@ -18,7 +18,7 @@
 use crate::{
     connection::Graceful,
     executor::spawned,
-    requests::{self, Counted, Requests},
+    requests::{self, Counted, RequestToken},
 };
 use pin_project_lite::pin_project;
 use selvedge::{
@@ -91,7 +91,7 @@ pub(crate) struct Idle {
     span: Duration,
     /// `None` while there is no limit.
     sleep: Option<Pin<Box<Sleep>>>,
-    requests: Requests,
+    token: RequestToken,
     /// There was a request since the last span.
     was_busy: bool,
     /// The connection was told to end.
@@ -110,15 +110,15 @@ impl Idle {
     /// connection has no time limit until the server's shutdown.
     pub(crate) fn new<S>(limit: Option<Duration>, service: S) -> (Self, Counted<S>) {
         let span = limit.map_or(SHUTDOWN_SPAN, |limit| limit.max(MIN_SPAN));
-        let requests = Requests::default();
+        let token = RequestToken::default();
         let idle = Self {
             span,
             sleep: limit.map(|_| Box::pin(time::sleep(span))),
-            requests: requests.clone(),
+            token: token.clone(),
             was_busy: false,
             is_closing: false,
         };
-        (idle, Counted::new(service, requests))
+        (idle, Counted::new(service, token))
     }
 
     /// Waits until the connection has had no request for the limit.
@@ -154,7 +154,7 @@ impl Idle {
     }
 
     fn is_busy(&self) -> bool {
-        requests::has_request(&self.requests)
+        requests::has_request(&self.token)
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     fn request_leaves_a_whole_limit_for_the_next_one() {
         paused(async {
             let (begun, (mut idle, service)) = (Instant::now(), limited(LIMIT));
-            let request = service.requests.clone();
+            let request = service.token.clone();
             let ends = async {
                 time::sleep(3 * LIMIT - LIMIT / 10).await;
                 drop(request);
@@ -215,7 +215,7 @@ mod tests {
     fn shutdown_leaves_a_silent_client_a_short_span() {
         paused(async {
             let (mut idle, service) = limited(LIMIT);
-            let request = service.requests.clone();
+            let request = service.token.clone();
             time::sleep(LIMIT - SHUTDOWN_SPAN / 10).await;
             let begun = Instant::now();
             idle.shut_down();
@@ -242,7 +242,7 @@ mod tests {
         paused(async {
             let (mut idle, service) = Idle::new(None, ());
             assert!(time::timeout(LIMIT, step(&mut idle)).await.is_err());
-            let (begun, request) = (Instant::now(), service.requests.clone());
+            let (begun, request) = (Instant::now(), service.token.clone());
             idle.shut_down();
             selvedge::spawn_detached(async {
                 time::sleep(11 * SHUTDOWN_SPAN / 10).await;
@@ -275,7 +275,7 @@ mod tests {
     fn limit_of_zero_is_pending_beside_a_request() {
         paused(async {
             let (mut idle, service) = limited(Duration::ZERO);
-            let _request = service.requests.clone();
+            let _request = service.token.clone();
             for _ in 0..3 {
                 let is_pending = poll_fn(|cx| Poll::Ready(idle.poll(cx).is_pending()));
                 assert!(is_pending.await);

@@ -1,8 +1,8 @@
 //! Counts the requests of a connection, so that the idle timeout knows whether there is one.
 //!
-//! A request lasts from the call of the service until its response has left the connection. The
-//! parts of a request hold clones of an [`Arc`], so the `Arc`'s count tells whether there is a
-//! request. These are the parts:
+//! A request lasts from the call of the service until its response has left the connection. Each
+//! part of a request holds a clone of the connection's [`RequestToken`], so the number of clones
+//! tells whether there is a request. These are the parts:
 //!
 //! - the service's future, and then the response's body;
 //! - each piece of that body: h2 drops a piece once it is written. This may be after the body has
@@ -11,9 +11,9 @@
 //! - after a `CONNECT`, the task in which hyper writes the bytes that the service sends through the
 //!   tunnel.
 //!
-//! Only the connection's task starts requests, so that task never misses a new one when it reads
-//! the count. h2 also keeps bytes that this count leaves out: heads, trailers, and the last write
-//! of a tunnel.
+//! Only the connection's task starts requests, so that task never misses a new one when it counts
+//! the clones. h2 also keeps bytes without a clone: heads, trailers, and the last write of a
+//! tunnel.
 use hyper::{
     Method, Request, Response,
     body::{Body, Buf, Frame, Incoming, SizeHint},
@@ -29,35 +29,36 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// The requests of a connection: the idle timeout has one clone, the service another, and each part
-/// of a request one more.
-pub(crate) type Requests = Arc<()>;
+/// The token of a connection: its idle timeout has one clone, its service another, and each part of
+/// a request one more.
+pub(crate) type RequestToken = Arc<()>;
 
-/// Returns whether the connection has a request, for the idle timeout, which has a clone.
-pub(crate) fn has_request(requests: &Requests) -> bool {
-    Arc::strong_count(requests) > 2
+/// Returns whether the connection of this token has a request. The caller is the idle timeout, and
+/// the service lives.
+pub(crate) fn has_request(token: &RequestToken) -> bool {
+    Arc::strong_count(token) > 2
 }
 
 thread_local! {
-    /// While hyper spawns a tunnel's task: the tunnel's request. The spawned task takes it, and
-    /// holds it until the task ends.
-    static TUNNEL: Cell<Option<Requests>> = const { Cell::new(None) };
+    /// While hyper spawns a tunnel's task: the token of the tunnel's request. The spawned task
+    /// takes it, and holds it until the task ends.
+    static TUNNEL: Cell<Option<RequestToken>> = const { Cell::new(None) };
 }
 
-/// Takes the request of the tunnel that is being spawned, if any.
-pub(crate) fn take_tunnel() -> Option<Requests> {
+/// Takes the token for the tunnel that is being spawned, if any.
+pub(crate) fn take_tunnel_token() -> Option<RequestToken> {
     TUNNEL.take()
 }
 
-/// A service that counts its requests.
+/// A service that gives each of its requests a token.
 pub(crate) struct Counted<S> {
     service: S,
-    pub(crate) requests: Requests,
+    pub(crate) token: RequestToken,
 }
 
 impl<S> Counted<S> {
-    pub(crate) fn new(service: S, requests: Requests) -> Self {
-        Self { service, requests }
+    pub(crate) fn new(service: S, token: RequestToken) -> Self {
+        Self { service, token }
     }
 }
 
@@ -75,19 +76,19 @@ where
         CountedFuture {
             future: self.service.call(request),
             is_connect,
-            request: Some(self.requests.clone()),
+            token: Some(self.token.clone()),
         }
     }
 }
 
 pin_project! {
-    /// The service's future, which counts as a part of the request.
+    /// The service's future, a part of the request.
     pub(crate) struct CountedFuture<F> {
         #[pin]
         future: F,
         is_connect: bool,
-        // The response's body takes the request out.
-        request: Option<Requests>,
+        // The response's body takes the token out.
+        token: Option<RequestToken>,
     }
 }
 
@@ -101,12 +102,12 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let response = ready!(this.future.poll(cx))?;
-        let request = this.request.take();
+        let token = this.token.take();
         let opens_tunnel = *this.is_connect && response.status().is_success();
-        let tunnel = opens_tunnel.then(|| Tunnel::announce(request.clone()));
+        let tunnel = opens_tunnel.then(|| Tunnel::announce(token.clone()));
         Poll::Ready(Ok(response.map(|body| CountedBody {
             body,
-            request,
+            token,
             _tunnel: tunnel,
         })))
     }
@@ -119,8 +120,8 @@ where
 struct Tunnel;
 
 impl Tunnel {
-    fn announce(request: Option<Requests>) -> Self {
-        TUNNEL.set(request);
+    fn announce(token: Option<RequestToken>) -> Self {
+        TUNNEL.set(token);
         Self
     }
 }
@@ -138,7 +139,7 @@ pin_project! {
         _tunnel: Option<Tunnel>,
         #[pin]
         body: B,
-        request: Option<Requests>,
+        token: Option<RequestToken>,
     }
 }
 
@@ -152,11 +153,11 @@ impl<B: Body> Body for CountedBody<B> {
     ) -> Poll<Option<Result<Frame<Self::Data>, B::Error>>> {
         let this = self.project();
         let frame = ready!(this.body.poll_frame(cx));
-        let count = |data| CountedData {
+        let with_token = |data| CountedData {
             data,
-            _request: this.request.clone(),
+            _token: this.token.clone(),
         };
-        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(count))))
+        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(with_token))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -171,7 +172,7 @@ impl<B: Body> Body for CountedBody<B> {
 /// A piece of a body, which h2 drops when it has written it.
 pub(crate) struct CountedData<D> {
     data: D,
-    _request: Option<Requests>,
+    _token: Option<RequestToken>,
 }
 
 impl<D: Buf> Buf for CountedData<D> {

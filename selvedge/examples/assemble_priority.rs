@@ -112,7 +112,7 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        self.owned.close();
+        self.owned.watch_releases();
         loop {
             self.owned.cancel_all();
             while let Some(task) = self.next() {

@@ -113,7 +113,7 @@ fn worker(shared: &Shared, queue: Queue) {
     }
     // The tasks that are queued or wait are dropped here. A task that an outside thread is about to
     // wake still comes through the injector: a closed injector refuses only new tasks.
-    owned.close();
+    owned.watch_releases();
     loop {
         owned.cancel_all();
         while let Some(task) = queue.take_any().or_else(|| shared.injector.pop()) {

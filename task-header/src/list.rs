@@ -32,7 +32,7 @@
 //! 4. The stack outlives every task that names it: a list that is dropped with tasks in it leaks
 //!    its stack.
 //! 5. No wake of the owner of a watched list is lost. (The list of a [`LocalOwned`] is watched from
-//!    the start, that of an [`Owned`] once it is closed.) The owner sets the tag with a
+//!    the start, that of an [`Owned`] since `watch_releases`.) The owner sets the tag with a
 //!    read-modify-write. If a push comes before that, the owner's next look finds the task. If a
 //!    push comes afterwards, the releaser sees the tag, clears it, and wakes the owner. The owner
 //!    sets the tag again as it empties the stack, so the tag is set whenever the stack is empty.

@@ -271,7 +271,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         }
         // SAFETY: this was the one `Notified` of a task of this list, and so of this thread; the
         // list is borrowed by rule 4.
-        unsafe { run::cancel(task.into_task(), self.keep()) };
+        unsafe { run::cancel(task.into_task(), self.keep_here()) };
         Ok(())
     }
 
@@ -297,16 +297,16 @@ impl<S> LocalOwned<S> {
         f(unsafe { &mut *self.list.get() })
     }
 
-    /// Returns this list, which is live while `self` is borrowed, and is borrowed one step at a
-    /// time (rule 4).
-    fn keep(&self) -> Keep {
+    /// Returns a pointer to this list, where a task that waits is kept. The list is live while
+    /// `self` is borrowed, and is borrowed one step at a time (rule 4).
+    fn keep_here(&self) -> Keep {
         // SAFETY: the address of an `UnsafeCell` is not null.
         Keep::In(unsafe { NonNull::new_unchecked(self.list.get()) })
     }
 
     fn answer(&self) -> run::Answer {
         run::Answer {
-            keep: self.keep(),
+            keep: self.keep_here(),
             again: false,
         }
     }
@@ -411,7 +411,7 @@ impl<S> Drop for CancelsReceived<'_, S> {
         while let Some(task) = self.0.receive_raw() {
             // SAFETY: the task was received in place of its `Notified`, and is of this list and so
             // of this thread; the list is borrowed by rule 4.
-            unsafe { run::cancel(task, self.0.keep()) };
+            unsafe { run::cancel(task, self.0.keep_here()) };
         }
     }
 }

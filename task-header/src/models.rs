@@ -695,8 +695,8 @@ fn an_abort_against_completion_drops_once() {
     });
 }
 
-/// A thief completes a task while the owner closes its list. The task returns over the release
-/// stack, the owner is woken if it has not found the task yet, and the list ends empty.
+/// A thief completes a task while the owner begins to watch for that. The task returns over the
+/// release stack, the owner is woken if it has not found the task yet, and the list ends empty.
 ///
 /// Fails if the tag in the stack's head is ignored (the owner is not woken).
 #[test]
@@ -713,7 +713,7 @@ fn a_release_against_closing_wakes_the_owner() {
         flag.set_and_wake(waker);
         let task = queue.pop().unwrap();
         let thief = thread::spawn(move || assert!(matches!(task.run(), Ran::Complete)));
-        owned.close();
+        owned.watch_releases();
         owned.drain();
         let released = owned.is_empty();
         thief.join().unwrap();
@@ -771,7 +771,7 @@ fn a_wake_against_cancel_all_runs_the_task_once() {
         queue.run_all_in(&mut owned);
         let waker = flag.take().unwrap();
         let other = thread::spawn(move || waker.wake());
-        owned.close();
+        owned.watch_releases();
         owned.cancel_all();
         other.join().unwrap();
         while let Some(task) = queue.pop() {

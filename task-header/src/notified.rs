@@ -301,7 +301,7 @@ impl<S: Schedule> Notified<S> {
         self.run_and(|| {
             let AfterPoll { owned, again } = after();
             // The borrow outlives this call, and no other borrow exists.
-            let keep = owned.map_or(Keep::Requeue, Owned::keep);
+            let keep = owned.map_or(Keep::Requeue, Owned::keep_here);
             run::Answer { keep, again }
         })
     }
@@ -324,7 +324,7 @@ impl<S: Schedule> Notified<S> {
         debug_assert_eq!(crate::current(), None, "it would lose its yield");
         let task = self.into_task();
         let answer = || run::Answer {
-            keep: owned().map_or(Keep::Requeue, Owned::keep),
+            keep: owned().map_or(Keep::Requeue, Owned::keep_here),
             again: false,
         };
         // SAFETY: this was the one `Notified`, and is consumed.

@@ -36,8 +36,8 @@ pub struct Owned<S> {
 unsafe impl<S> Send for Owned<S> {}
 
 impl<S: Schedule> Owned<S> {
-    /// Makes an empty list. Once the list is closed, `owner` is woken when a task of the list ends
-    /// elsewhere: in a run that did not use this list.
+    /// Makes an empty list. A task of the list may end *elsewhere*: in a run that did not use this
+    /// list. Once [`watch_releases`](Self::watch_releases) was called, this wakes `owner`.
     pub fn new(owner: Waker) -> Self {
         Self::with_key(owner, 0)
     }
@@ -74,9 +74,9 @@ impl<S: Schedule> Owned<S> {
         self.list.has_releases()
     }
 
-    /// Closes the list: from now on a task of the list that ends elsewhere wakes the owner. Tasks
-    /// may still be added.
-    pub fn close(&mut self) {
+    /// Has the owner woken from now on when a task of the list ends elsewhere. An owner that ends
+    /// needs this: it waits until the list is empty. Tasks may still be added.
+    pub fn watch_releases(&mut self) {
         self.list.watch();
     }
 
@@ -116,7 +116,7 @@ impl<S: Schedule> Owned<S> {
                 let location = unsafe { cell::details(task) }.location();
                 // SAFETY: `Duty::Submit` gives this thread the task's only `Notified`, and the task
                 // is in this list.
-                unsafe { run::cancel(task, self.keep()) };
+                unsafe { run::cancel(task, self.keep_here()) };
                 ended(cell::id(task), location);
             }
         }
@@ -124,9 +124,9 @@ impl<S: Schedule> Owned<S> {
 }
 
 impl<S: Schedule> Owned<S> {
-    /// Returns a pointer to this list, for a run or a cancel of one of its tasks. The caller uses
-    /// it only while it has `&mut self`.
-    pub(crate) fn keep(&mut self) -> Keep {
+    /// Returns a pointer to this list, for a run or a cancel of one of its tasks: a task that waits
+    /// is kept here. The caller uses the pointer only while it has `&mut self`.
+    pub(crate) fn keep_here(&mut self) -> Keep {
         Keep::In(NonNull::from(&mut self.list))
     }
 
@@ -139,7 +139,7 @@ impl<S: Schedule> Owned<S> {
     /// Drops the future of a queued task instead of running it.
     pub fn cancel(&mut self, task: Notified<S>) {
         // SAFETY: a `Notified` is the only one of its task, and is consumed.
-        unsafe { run::cancel(task.into_task(), self.keep()) };
+        unsafe { run::cancel(task.into_task(), self.keep_here()) };
     }
 }
 
@@ -156,19 +156,19 @@ impl<S> Drop for Owned<S> {
 /// there. All of them are complete, because no task of an [`Owned`] is thread-local.
 fn drain(list: &mut List) {
     let next = list.take();
-    Taken { list, next }.release();
+    Taken { list, next }.release_all();
 }
 
-/// The tasks that a drain has taken from the release stack and not released yet. In a build that
-/// can't catch a panic, the drop of a task's metadata may interrupt the drain. The drop of this
-/// value then releases the other tasks.
+/// The tasks that a drain has taken from the release stack and has not released yet. In a build
+/// that can't catch a panic, the drop of a task's metadata may interrupt the drain. The drop of
+/// this value then releases the other tasks.
 struct Taken<'a> {
     list: &'a mut List,
     next: Option<TaskPtr>,
 }
 
 impl Taken<'_> {
-    fn release(&mut self) {
+    fn release_all(&mut self) {
         while let Some(task) = self.next {
             // SAFETY: this task was taken from the stack, and is released below.
             self.next = unsafe { next_taken(task) };
@@ -183,7 +183,7 @@ impl Taken<'_> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.release();
+        self.release_all();
     }
 }
 

@@ -219,7 +219,7 @@ fn owner_waker_clone_panic_leaves_wake_to_next_release() {
         assert!(matches!(owned.run(task), Ran::Pending));
         join
     });
-    owned.close();
+    owned.watch_releases();
     for (join, woken) in joins.iter_mut().zip([0, 1]) {
         join.abort();
         assert!(matches!(queue.pop().unwrap().run(), Ran::Complete));
@@ -369,7 +369,7 @@ fn a_listed_task_waits_for_its_owner() {
     let mut owned = Owned::new(Waker::noop().clone());
     assert!(matches!(owned.run(task), Ran::Pending));
     assert_eq!((owned.len(), drops.load(Relaxed)), (1, 0));
-    owned.close();
+    owned.watch_releases();
     owned.cancel_all();
     assert_eq!((owned.len(), drops.load(Relaxed)), (0, 1));
 }

@@ -260,7 +260,7 @@ fn run(shared: &Shared) {
         }
         owned.drain();
         if shared.closing.load(SeqCst) {
-            owned.close();
+            owned.watch_releases();
             owned.cancel_all();
             if shared.is_over(&mut closing) && owned.is_empty() {
                 return;

@@ -123,7 +123,7 @@ pub(crate) struct Outcome {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     ensure!(options.limit != Some(0), "--limit is at least 1");
-    workspace::writable(options.json.as_deref())?;
+    workspace::check_writable(options.json.as_deref())?;
     let commit = workspace::commit(options.path.as_deref().unwrap_or(Path::new(".")));
     let mut models = find(options)?;
     if options.brief {

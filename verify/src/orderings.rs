@@ -108,7 +108,7 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit != Some(0), "--limit is at least 1");
     ensure!(options.mutant_limit > 0, "--mutant-limit is at least 1");
-    workspace::writable(options.json.as_deref())?;
+    workspace::check_writable(options.json.as_deref())?;
     let results = results(options)?;
     ensure!(
         options.site.is_none() || !results.rows.is_empty(),

@@ -27,14 +27,14 @@ pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use project::workspace::writable;
+    use project::workspace::check_writable;
 
     #[test]
     fn missing_or_empty_file_of_an_earlier_run_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.json");
         assert_eq!(earlier::<u32>(&file).unwrap(), None);
-        writable(Some(&file)).unwrap();
+        check_writable(Some(&file)).unwrap();
         assert_eq!(earlier::<u32>(&file).unwrap(), None);
         write_json(&file, &7).unwrap();
         assert_eq!(earlier::<u32>(&file).unwrap(), Some(7));

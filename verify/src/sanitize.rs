@@ -310,9 +310,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     for tool in &tools {
         tool.version()?;
     }
-    workspace::writable(options.json.as_deref())?;
+    workspace::check_writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
-    let tested = packages.iter().filter(|package| package.is_published());
+    let tested = packages.iter().filter(|package| package.is_publishable());
     let chosen = workspace::chosen(tested, &options.crates, "tests of its own")?;
     let commit = workspace::commit(&root);
     for tool in tools {

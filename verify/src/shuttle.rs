@@ -88,7 +88,7 @@ impl Done {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     ensure!(options.schedules != Some(0), "--schedules is at least 1");
-    workspace::writable(options.json.as_deref())?;
+    workspace::check_writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
     let commit = workspace::commit(&root);
     let mut models = find(options, &packages, &root)?;

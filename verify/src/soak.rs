@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         "minutes are a number from 0 on"
     );
     ensure!(options.items > 0, "--items is at least 1");
-    workspace::writable(options.json.as_deref())?;
+    workspace::check_writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
     let commit = workspace::commit(&root);
     let soaked = packages

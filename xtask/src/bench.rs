@@ -25,7 +25,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if options.counts {
         build.args(["--quiet", "--example=counts"]);
     } else {
-        workspace::writable(options.json.as_deref())?;
+        workspace::check_writable(options.json.as_deref())?;
         build.arg("--bin=bench");
     }
     let (_, root) = workspace::load()?;

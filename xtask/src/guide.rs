@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         doc.current_dir(&root)
             .args(["doc", "--no-deps", "--all-features", "--target-dir"])
             .arg(root.join("target/guide-api"));
-        for package in packages.iter().filter(|package| package.is_published()) {
+        for package in packages.iter().filter(|package| package.is_publishable()) {
             doc.args(["--package", &package.name]);
         }
         if !succeeds(&mut doc)? {

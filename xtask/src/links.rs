@@ -25,7 +25,7 @@ use walkdir::WalkDir;
 
 pub(crate) fn run() -> Result<bool> {
     let (packages, root) = workspace::load()?;
-    let published = packages.iter().filter(|package| package.is_published());
+    let published = packages.iter().filter(|package| package.is_publishable());
     let published = published.map(|package| package.lib().context("a package without a library"));
     let published: Vec<_> = published.collect::<Result<_>>()?;
     let mut alive = true;

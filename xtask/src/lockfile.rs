@@ -32,7 +32,7 @@ const MOST: &[(&str, usize)] = &[
 pub(crate) fn run() -> Result<bool> {
     let (packages, _) = workspace::load()?;
     let mut passed = true;
-    for package in packages.iter().filter(|package| package.is_published()) {
+    for package in packages.iter().filter(|package| package.is_publishable()) {
         let name = &package.name;
         let all = brought(name)?;
         let count = all.len();

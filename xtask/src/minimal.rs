@@ -34,7 +34,7 @@ type Oldest<'a> = BTreeMap<(Option<&'a str>, &'a str), &'a str>;
 
 pub(crate) fn run() -> Result<bool> {
     let (packages, root) = workspace::load()?;
-    let published: Vec<_> = packages.iter().filter(|p| p.is_published()).collect();
+    let published: Vec<_> = packages.iter().filter(|p| p.is_publishable()).collect();
     let (alone, together): (Vec<&Package>, Vec<_>) = published
         .iter()
         .partition(|package| ALONE.contains(&package.name.as_str()));

@@ -28,7 +28,7 @@ const FEATURES: [&str; 3] = ["--no-default-features", "", "--all-features"];
 
 pub(crate) fn run() -> Result<bool> {
     let (packages, root) = workspace::load()?;
-    let published: Vec<_> = packages.iter().filter(|p| p.is_published()).collect();
+    let published: Vec<_> = packages.iter().filter(|p| p.is_publishable()).collect();
     let Some(folder) = unpacked(&published, &root)? else {
         return Ok(false);
     };

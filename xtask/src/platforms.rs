@@ -116,7 +116,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         "the command runs on Linux on x86-64, for which its compiler is"
     );
     let (packages, root) = workspace::load()?;
-    let published = packages.iter().filter(|package| package.is_published());
+    let published = packages.iter().filter(|package| package.is_publishable());
     let chosen = workspace::chosen(published, &options.crates, "releases")?;
     let work = root.join("target/platforms");
     debian::unpack(&COMPILER, &work)?;

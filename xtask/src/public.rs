@@ -73,7 +73,7 @@ struct Survey {
 impl Crates {
     fn read(packages: &[Package]) -> Result<Self> {
         let mut crates = BTreeMap::new();
-        for package in packages.iter().filter(|package| package.is_published()) {
+        for package in packages.iter().filter(|package| package.is_publishable()) {
             let root = package.lib().context("a package without a library")?;
             let mut modules = syntax::modules(root)?;
             for module in &mut modules {

@@ -163,7 +163,7 @@ fn clippy() -> Result<bool> {
     modelled.args("check --lib --profile test --all-features".split(' '));
     for package in packages
         .iter()
-        .filter(|p| p.is_modelled() && p.is_published())
+        .filter(|p| p.is_modelled() && p.is_publishable())
     {
         modelled.args(["--package", &package.name]);
     }
@@ -242,7 +242,7 @@ fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
         .iter()
-        .filter(|package| package.is_modelled() && package.is_published())
+        .filter(|package| package.is_modelled() && package.is_publishable())
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
     let shim = ["--package", "sync-shim"];

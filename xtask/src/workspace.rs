@@ -43,7 +43,7 @@ struct Target {
 
 impl Target {
     fn is(&self, kind: &str) -> bool {
-        self.kind.iter().any(|own| own == kind)
+        self.kind.iter().any(|known| known == kind)
     }
 }
 
@@ -65,7 +65,7 @@ pub struct Dependency {
 
 impl Package {
     /// Returns whether the manifest lets the package be published.
-    pub fn is_published(&self) -> bool {
+    pub fn is_publishable(&self) -> bool {
         self.publish.is_none()
     }
 
@@ -108,13 +108,14 @@ impl Package {
         roots.map(|target| &*target.src_path)
     }
 
-    /// Returns whether the package may have models. Such a package is the shim, a published crate
-    /// on top of the shim, or `adopt`.
+    /// Returns whether the package may have models: it is the shim, or a crate on top of the shim
+    /// that can be published, or `adopt`.
     pub fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
-        let is_shim = |needed: &Dependency| needed.name == shim && needed.kind.is_none();
+        let is_shim =
+            |dependency: &Dependency| dependency.name == shim && dependency.kind.is_none();
         let uses_shim = self.dependencies.iter().any(is_shim);
-        (self.name == shim || uses_shim) && (self.is_published() || self.name == "adopt")
+        (self.name == shim || uses_shim) && (self.is_publishable() || self.name == "adopt")
     }
 }
 
@@ -141,8 +142,8 @@ fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {
     serde_json::from_str(&output_of(cargo)?).context("cargo metadata")
 }
 
-/// Returns the packages with these names, or all packages if `names` is empty. Fails if any of the
-/// names is not a package's. The error then says that no such crate has `what`.
+/// Returns the packages with these names, or all packages if `names` is empty. Fails if no package
+/// has one of the names. `what` says in the error what the packages have, such as "models".
 pub fn chosen<'a>(
     packages: impl Iterator<Item = &'a Package>,
     names: &[String],
@@ -162,7 +163,7 @@ pub fn chosen<'a>(
 }
 
 /// Checks, before a long run, that results can be written to `file`, if there is one.
-pub fn writable(file: Option<&Path>) -> Result<()> {
+pub fn check_writable(file: Option<&Path>) -> Result<()> {
     if let Some(file) = file {
         let opened = fs::OpenOptions::new().create(true).append(true).open(file);
         opened.with_context(|| format!("writing {}", file.display()))?;
@@ -218,7 +219,7 @@ pub fn code_changed(root: &Path, commit: &str, folders: &[PathBuf]) -> Option<bo
     git(root, &arguments).map(|changes| !changes.is_empty())
 }
 
-/// Returns what git says in a folder, or `None` if it fails.
+/// Returns the output of git, run in `folder`, or `None` if git fails.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let mut git = Command::new("git");
     git.current_dir(folder).args(arguments);
@@ -228,9 +229,9 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     }
     // These commands only read, so they need no lock, which could disturb the user's own git.
     git.env("GIT_OPTIONAL_LOCKS", "0");
-    let said = git.stderr(Stdio::null()).output().ok()?;
-    let said = said.status.success().then_some(said.stdout)?;
-    Some(String::from_utf8_lossy(&said).trim().to_owned())
+    let output = git.stderr(Stdio::null()).output().ok()?;
+    let stdout = output.status.success().then_some(output.stdout)?;
+    Some(String::from_utf8_lossy(&stdout).trim().to_owned())
 }
 
 /// Has `cargo` compile the workspace's own crates with these flags of rustc, through another
@@ -259,8 +260,8 @@ pub fn add_flags(
     let wrapper = folder.join(name);
     let text = format!("#!/bin/sh\nrustc=$1\nshift\nexec {driver}\"$rustc\" \"$@\" {flags}\n");
     let write = || -> io::Result<()> {
-        if fs::read_to_string(&wrapper).is_ok_and(|there| there == text) {
-            return Ok(()); // A write would change the file's time, at which cargo looks.
+        if fs::read_to_string(&wrapper).is_ok_and(|written| written == text) {
+            return Ok(()); // A write would change the file's time, and cargo would build anew.
         }
         fs::create_dir_all(&folder)?;
         fs::write(&wrapper, &text)?;

@@ -107,7 +107,7 @@ impl Worker {
     /// Another thread may have queued a task of this worker's list, or may run such a task. If the
     /// task ends on another worker, the waker of this worker's list opens this worker's gate.
     pub(crate) fn end(&mut self) {
-        self.owned.close();
+        self.owned.watch_releases();
         loop {
             self.owned.cancel_all();
             while let Some(task) = self.find() {

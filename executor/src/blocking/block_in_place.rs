@@ -130,7 +130,7 @@ struct TakeBack {
 impl Drop for TakeBack {
     fn drop(&mut self) {
         let offered = self.shared.remotes[self.index].lent.take();
-        if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
+        if let Some(core) = offered.and_then(|core| call::take_back_or_offer(core, self.call)) {
             core.counters().restore_polled(self.polled);
             core.busy_time.begin();
             trace::take_back(&core, self.lender);

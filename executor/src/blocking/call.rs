@@ -1,9 +1,9 @@
-//! Names a call during which a task's thread gives its core away.
+//! Identifies a blocking call of a task, during which the task's thread gives its core away.
 //!
 //! While a thread is in a call, another thread may accept the core, and offer it again from a call
 //! of its own. The first thread may then return and find the core on offer, with the state of the
-//! other thread's poll: its group, its time slice, its thread. So each core on offer names
-//! the call that offered it. A thread takes back only the core of its own call, and offers any
+//! other thread's poll: its group, its time slice, its thread. So each core on offer names the call
+//! that offered it. A thread takes back only a core that its own call has offered, and offers any
 //! other core again.
 use crate::{blocking, worker::core::Core};
 
@@ -24,9 +24,9 @@ impl Call {
     }
 }
 
-/// Returns the core if it is of this call. Offers it to the other threads if it is not.
+/// Returns the core if this call has offered it. Otherwise offers it to the other threads again.
 #[inline]
-pub(crate) fn own(core: Box<Core>, call: usize) -> Option<Box<Core>> {
+pub(crate) fn take_back_or_offer(core: Box<Core>, call: usize) -> Option<Box<Core>> {
     if core.lending.call.get() == call {
         return Some(core);
     }

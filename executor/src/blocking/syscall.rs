@@ -110,7 +110,7 @@ impl Drop for Exit {
         match remote
             .call
             .exit()
-            .and_then(|core| call::own(core, self.call))
+            .and_then(|core| call::take_back_or_offer(core, self.call))
         {
             Some(core) => {
                 trace::take_back(&core, self.lender);
@@ -126,7 +126,7 @@ impl Exit {
     #[inline(never)]
     fn exit_retaken(&mut self, remote: &Remote) {
         let offered = remote.lent.take();
-        if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
+        if let Some(core) = offered.and_then(|core| call::take_back_or_offer(core, self.call)) {
             core.counters().restore_polled(self.polled);
             core.busy_time.begin();
             trace::take_back(&core, self.lender);

@@ -38,7 +38,7 @@ pub(crate) struct Group {
     pub(super) depth: usize,
     pub(super) parent: Option<Arc<Group>>,
     pub(super) latency: Option<Duration>,
-    shared: OnceLock<RuntimePtr>,
+    runtime: OnceLock<RuntimePtr>,
     shares: AtomicU32,
     uses: AtomicUsize,
     pub(super) name: Mutex<String>,
@@ -60,7 +60,7 @@ impl Group {
             depth: parent.as_ref().map_or(0, |parent| parent.depth + 1),
             parent,
             latency: None,
-            shared: OnceLock::new(),
+            runtime: OnceLock::new(),
             shares: AtomicU32::new(shares.get()),
             uses: AtomicUsize::new(0),
             name: Mutex::new(name.to_owned()),
@@ -84,15 +84,17 @@ impl Group {
         self.name.lock().clone()
     }
 
-    pub(super) fn bind(&self, shared: RuntimePtr) {
-        let _ = self.shared.set(shared);
+    /// Gives the group the address of its runtime. Called once, before the group's first task.
+    pub(super) fn bind(&self, runtime: RuntimePtr) {
+        let first = self.runtime.set(runtime).is_ok();
+        debug_assert!(first, "a group belongs to one runtime");
     }
 
     /// The runtime that the group belongs to. The caller may dereference the pointer only while it
     /// knows that the runtime exists. A `Notified` of the group, for example, keeps the runtime.
     pub(crate) fn runtime(&self) -> RuntimePtr {
         *self
-            .shared
+            .runtime
             .get()
             .expect("it is bound before its first task")
     }
@@ -100,8 +102,8 @@ impl Group {
     pub(super) fn shares(&self) -> Shares {
         // Ordering: Relaxed; a worker reads the shares after an Acquire load of
         // `Groups::version`, which each change increases.
-        let shares = self.shares.load(Relaxed);
-        Shares::new(shares).expect("they come from `Shares`")
+        let number = self.shares.load(Relaxed);
+        Shares::new(number).expect("it comes from `Shares`")
     }
 
     pub(super) fn set_shares(&self, shares: Shares) {

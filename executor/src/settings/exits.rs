@@ -128,17 +128,17 @@ impl Exits {
     pub(super) fn wait(&self, deadline: Option<Instant>) {
         let mut state = self.state.lock();
         while state.stage != Stage::Over {
-            state = match left(deadline) {
+            state = match time_until(deadline) {
                 None => self.over.wait(state),
                 Some(Duration::ZERO) => return,
-                Some(left) => self.over.wait_timeout(state, left).0,
+                Some(time) => self.over.wait_timeout(state, time).0,
             };
         }
     }
 }
 
-/// The time until a deadline.
-pub(super) fn left(deadline: Option<Instant>) -> Option<Duration> {
+/// Returns the time until the deadline, which is zero after it. `None` if there is no deadline.
+fn time_until(deadline: Option<Instant>) -> Option<Duration> {
     deadline.map(|at| at.saturating_duration_since(Instant::now()))
 }
 

@@ -24,7 +24,8 @@ macro_rules! halves {
         #[derive(Debug)]
         pub struct OwnedWriteHalf {
             stream: Arc<$stream>,
-            closes: bool,
+            /// Whether the drop shuts the stream down for writing.
+            shuts_down_on_drop: bool,
         }
 
         $(#[$error])*
@@ -42,7 +43,7 @@ macro_rules! halves {
                 let stream = Arc::new(self);
                 let write = OwnedWriteHalf {
                     stream: stream.clone(),
-                    closes: true,
+                    shuts_down_on_drop: true,
                 };
                 (OwnedReadHalf(stream), write)
             }
@@ -55,29 +56,29 @@ macro_rules! halves {
             if !Arc::ptr_eq(&read.0, &write.stream) {
                 return Err(ReuniteError(read, write));
             }
-            write.closes = false;
+            write.shuts_down_on_drop = false;
             drop(write);
             Ok(Arc::into_inner(read.0).expect("a stream has two halves"))
         }
 
         impl ReadHalf<'_> {
-            fn duplex(&self) -> &$stream {
+            fn stream(&self) -> &$stream {
                 self.0
             }
         }
 
         impl WriteHalf<'_> {
-            fn duplex(&self) -> &$stream {
+            fn stream(&self) -> &$stream {
                 self.0
             }
 
-            fn close_write(&mut self) -> io::Result<()> {
+            fn close_for_writing(&mut self) -> io::Result<()> {
                 self.0.shut_down_write()
             }
         }
 
         impl OwnedReadHalf {
-            fn duplex(&self) -> &$stream {
+            fn stream(&self) -> &$stream {
                 &self.0
             }
 
@@ -91,14 +92,14 @@ macro_rules! halves {
         }
 
         impl OwnedWriteHalf {
-            fn duplex(&self) -> &$stream {
+            fn stream(&self) -> &$stream {
                 &self.stream
             }
 
-            fn close_write(&mut self) -> io::Result<()> {
-                let closed = self.stream.shut_down_write();
-                self.closes &= closed.is_err();
-                closed
+            fn close_for_writing(&mut self) -> io::Result<()> {
+                let result = self.stream.shut_down_write();
+                self.shuts_down_on_drop &= result.is_err();
+                result
             }
 
             /// Joins the halves of one stream again.
@@ -111,13 +112,13 @@ macro_rules! halves {
 
             /// Drops this half without closing the stream for writing.
             pub fn forget(mut self) {
-                self.closes = false;
+                self.shuts_down_on_drop = false;
             }
         }
 
         impl Drop for OwnedWriteHalf {
             fn drop(&mut self) {
-                if self.closes {
+                if self.shuts_down_on_drop {
                     // An error says that the stream is not connected any more.
                     let _ = self.stream.shut_down_write();
                 }
@@ -155,7 +156,7 @@ macro_rules! half_methods {
             /// # Errors
             /// If the driver has shut down.
             pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
-                self.duplex().ready(interest).await
+                self.stream().ready(interest).await
             }
 
             /// Returns the address of the other side.
@@ -163,7 +164,7 @@ macro_rules! half_methods {
             /// # Errors
             /// If the stream is not connected any more.
             pub fn peer_addr(&self) -> io::Result<$addr> {
-                self.duplex().peer_addr()
+                self.stream().peer_addr()
             }
 
             /// Returns the address of this side.
@@ -171,13 +172,13 @@ macro_rules! half_methods {
             /// # Errors
             /// If the system call fails.
             pub fn local_addr(&self) -> io::Result<$addr> {
-                self.duplex().local_addr()
+                self.stream().local_addr()
             }
         }
 
         impl AsRef<$stream> for $type {
             fn as_ref(&self) -> &$stream {
-                self.duplex()
+                self.stream()
             }
         }
     };
@@ -191,7 +192,7 @@ macro_rules! read_methods {
             /// # Errors
             /// If the driver has shut down.
             pub async fn readable(&self) -> io::Result<()> {
-                self.duplex().readable().await
+                self.stream().readable().await
             }
 
             /// Reads without a wait.
@@ -199,7 +200,7 @@ macro_rules! read_methods {
             /// # Errors
             /// `WouldBlock` if there is nothing to read yet.
             pub fn try_read(&self, to: &mut [u8]) -> io::Result<usize> {
-                self.duplex().try_read(to)
+                self.stream().try_read(to)
             }
 
             /// Reads into the next free memory of a buffer without a wait, and advances the buffer.
@@ -209,7 +210,7 @@ macro_rules! read_methods {
             /// As [`try_read`](Self::try_read).
             #[cfg(feature = "tokio")]
             pub fn try_read_buf<B: bytes::BufMut>(&self, to: &mut B) -> io::Result<usize> {
-                self.duplex().try_read_buf(to)
+                self.stream().try_read_buf(to)
             }
 
             /// Reads into several buffers without a wait.
@@ -217,7 +218,7 @@ macro_rules! read_methods {
             /// # Errors
             /// As [`try_read`](Self::try_read).
             pub fn try_read_vectored(&self, to: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-                self.duplex().try_read_vectored(to)
+                self.stream().try_read_vectored(to)
             }
         }
     };
@@ -231,7 +232,7 @@ macro_rules! write_methods {
             /// # Errors
             /// If the driver has shut down.
             pub async fn writable(&self) -> io::Result<()> {
-                self.duplex().writable().await
+                self.stream().writable().await
             }
 
             /// Writes without a wait.
@@ -239,7 +240,7 @@ macro_rules! write_methods {
             /// # Errors
             /// `WouldBlock` if there is no room yet.
             pub fn try_write(&self, from: &[u8]) -> io::Result<usize> {
-                self.duplex().try_write(from)
+                self.stream().try_write(from)
             }
 
             /// Writes from several buffers without a wait.
@@ -247,7 +248,7 @@ macro_rules! write_methods {
             /// # Errors
             /// As [`try_write`](Self::try_write).
             pub fn try_write_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
-                self.duplex().try_write_vectored(from)
+                self.stream().try_write_vectored(from)
             }
         }
     };

@@ -45,7 +45,7 @@ pub(crate) fn shut_down_write(
     }
 }
 
-/// Implements the traits for reading, for a type with a method `duplex`.
+/// Implements the traits for reading, for a type with a method `stream`.
 macro_rules! impl_read {
     ($type:ty) => {
         impl futures_io::AsyncRead for $type {
@@ -54,7 +54,7 @@ macro_rules! impl_read {
                 cx: &mut std::task::Context<'_>,
                 to: &mut [u8],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_read(self.duplex(), cx, to)
+                crate::net::stream_io::Duplex::poll_read(self.stream(), cx, to)
             }
 
             fn poll_read_vectored(
@@ -62,7 +62,7 @@ macro_rules! impl_read {
                 cx: &mut std::task::Context<'_>,
                 to: &mut [std::io::IoSliceMut<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_read_vectored(self.duplex(), cx, to)
+                crate::net::stream_io::Duplex::poll_read_vectored(self.stream(), cx, to)
             }
         }
 
@@ -73,7 +73,7 @@ macro_rules! impl_read {
                 cx: &mut std::task::Context<'_>,
                 to: &mut tokio::io::ReadBuf<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
-                let stream = self.duplex();
+                let stream = self.stream();
                 // SAFETY: the poll initialises as many bytes at the start as it returns, and makes
                 // none uninitialised.
                 unsafe { crate::net::bufs::poll_fill(to, |free| stream.poll_read_uninit(cx, free)) }
@@ -82,7 +82,7 @@ macro_rules! impl_read {
     };
 }
 
-/// Implements the traits for writing, for a type with a method `duplex`.
+/// Implements the traits for writing, for a type with a method `stream`.
 macro_rules! impl_write {
     ($type:ty) => {
         impl futures_io::AsyncWrite for $type {
@@ -91,7 +91,7 @@ macro_rules! impl_write {
                 cx: &mut std::task::Context<'_>,
                 from: &[u8],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_write(self.duplex(), cx, from)
+                crate::net::stream_io::Duplex::poll_write(self.stream(), cx, from)
             }
 
             fn poll_write_vectored(
@@ -99,7 +99,7 @@ macro_rules! impl_write {
                 cx: &mut std::task::Context<'_>,
                 from: &[std::io::IoSlice<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_write_vectored(self.duplex(), cx, from)
+                crate::net::stream_io::Duplex::poll_write_vectored(self.stream(), cx, from)
             }
 
             fn poll_flush(
@@ -113,7 +113,7 @@ macro_rules! impl_write {
                 mut self: std::pin::Pin<&mut Self>,
                 _: &mut std::task::Context<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
-                std::task::Poll::Ready(self.close_write())
+                std::task::Poll::Ready(self.close_for_writing())
             }
         }
 
@@ -124,7 +124,7 @@ macro_rules! impl_write {
                 cx: &mut std::task::Context<'_>,
                 from: &[u8],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_write(self.duplex(), cx, from)
+                crate::net::stream_io::Duplex::poll_write(self.stream(), cx, from)
             }
 
             fn poll_write_vectored(
@@ -132,7 +132,7 @@ macro_rules! impl_write {
                 cx: &mut std::task::Context<'_>,
                 from: &[std::io::IoSlice<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_write_vectored(self.duplex(), cx, from)
+                crate::net::stream_io::Duplex::poll_write_vectored(self.stream(), cx, from)
             }
 
             fn is_write_vectored(&self) -> bool {
@@ -150,7 +150,7 @@ macro_rules! impl_write {
                 mut self: std::pin::Pin<&mut Self>,
                 _: &mut std::task::Context<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
-                std::task::Poll::Ready(self.close_write())
+                std::task::Poll::Ready(self.close_for_writing())
             }
         }
     };
@@ -290,11 +290,11 @@ macro_rules! duplex_methods {
                 $poll
             }
 
-            fn duplex(&self) -> &Self {
+            fn stream(&self) -> &Self {
                 self
             }
 
-            fn close_write(&mut self) -> std::io::Result<()> {
+            fn close_for_writing(&mut self) -> std::io::Result<()> {
                 crate::net::stream_io::Duplex::shut_down_write(self)
             }
 

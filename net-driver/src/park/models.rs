@@ -98,7 +98,7 @@ fn with_standby() -> Driver {
 fn standby_racing_the_pollers_leave_does_not_wait_on() {
     model(|| {
         let driver = with_standby();
-        let stands_by = {
+        let standby = {
             let driver = driver.clone();
             thread::spawn(move || {
                 let threads = driver.threads();
@@ -110,7 +110,7 @@ fn standby_racing_the_pollers_leave_does_not_wait_on() {
             })
         };
         drop(LeaveRole(driver.threads()));
-        stands_by.join().unwrap();
+        standby.join().unwrap();
     });
 }
 
@@ -119,7 +119,7 @@ fn standby_racing_the_pollers_leave_does_not_wait_on() {
 fn leave_that_does_not_unpark_strands_the_standby() {
     model_must_fail("deadlock", || {
         let driver = with_standby();
-        let stands_by = {
+        let standby = {
             let driver = driver.clone();
             thread::spawn(move || {
                 let threads = driver.threads();
@@ -130,7 +130,7 @@ fn leave_that_does_not_unpark_strands_the_standby() {
             })
         };
         let _ = driver.threads().role.leave();
-        stands_by.join().unwrap();
+        standby.join().unwrap();
     });
 }
 
@@ -208,7 +208,7 @@ fn two_threads_that_wait_have_one_standby() {
             let driver = driver.clone();
             thread::spawn(move || driver.threads().role.try_stand_by(1))
         };
-        let stands_by = driver.threads().role.try_stand_by(2);
-        assert!(stands_by != other.join().unwrap(), "one standby");
+        let standby = driver.threads().role.try_stand_by(2);
+        assert!(standby != other.join().unwrap(), "one standby");
     });
 }

@@ -312,7 +312,7 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
             woken: Shared::default(),
         };
         let shut_down = |owned: &mut Owned<Queue>| {
-            owned.close();
+            owned.watch_releases();
             owned.cancel_all();
         };
         let by_owner = ends == Ends::Shutdown || when == When::Idle;

@@ -74,7 +74,7 @@ fn all(
         add("files with mutants of the code", name, &of.commit);
     }
     for tool in read::<Vec<sanitize::Clean>>(folder, "sanitize")?.unwrap_or_default() {
-        for package in packages.iter().filter(|package| package.is_published()) {
+        for package in packages.iter().filter(|package| package.is_publishable()) {
             add("runs of sanitizers", &package.name, &tool.commit);
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn rows(
         models.keys().any(|(package, _)| package == name)
             || missing.any(|model| model.package == name)
     };
-    let published: Vec<_> = packages.iter().filter(|p| p.is_published()).collect();
+    let published: Vec<_> = packages.iter().filter(|p| p.is_publishable()).collect();
     for package in &published {
         let name = &package.name;
         let has_reason = REASONS.iter().any(|(known, _)| known == name);
@@ -86,7 +86,7 @@ mod tests {
     /// Returns the published packages, and results of a model for each but those of [`REASONS`].
     fn all() -> (Vec<Package>, Models) {
         let (mut packages, _) = workspace::load().unwrap();
-        packages.retain(Package::is_published);
+        packages.retain(Package::is_publishable);
         let with_models = packages.iter().map(|package| package.name.clone());
         let with_models =
             with_models.filter(|name| !REASONS.iter().any(|(known, _)| known == name));

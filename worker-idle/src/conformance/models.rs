@@ -1,7 +1,10 @@
 //! The conformance test under loom: on parkers that pass, and on two parkers with faults that only
 //! a model finds.
-use super::{park, unparks_from_other_threads_end_a_park};
-use crate::park::{Park, ThreadPark};
+use super::unparks_from_other_threads_end_a_park;
+use crate::{
+    conformance,
+    park::{Park, ThreadPark},
+};
 use alloc::{sync::Arc, task::Wake};
 use core::{task::Waker, time::Duration};
 use sync_shim::{
@@ -15,22 +18,22 @@ use sync_shim::{
 /// Fails if `unpark` is Relaxed, or if `PARKED` is stored over a token.
 #[test]
 fn thread_park_passes() {
-    park(ThreadPark::new);
+    conformance::park(ThreadPark::new);
 }
 
-/// A parker that spins on its token. With `WHOLE` it takes the token with an exchange, else with a
-/// load and a store. With `SHOWS` the token publishes earlier writes.
-struct Spins<const WHOLE: bool, const SHOWS: bool>(Arc<Token<SHOWS>>);
+/// A parker that spins on its token. It takes the token by a swap if `SWAPS` is true, otherwise by
+/// a load and a store. If `RELEASES` is true, an unpark publishes the writes before it.
+struct SpinPark<const SWAPS: bool, const RELEASES: bool>(Arc<Token<RELEASES>>);
 
-struct Token<const SHOWS: bool>(AtomicBool);
+struct Token<const RELEASES: bool>(AtomicBool);
 
-impl<const WHOLE: bool, const SHOWS: bool> Spins<WHOLE, SHOWS> {
+impl<const SWAPS: bool, const RELEASES: bool> SpinPark<SWAPS, RELEASES> {
     fn new() -> Self {
         Self(Arc::new(Token(AtomicBool::new(false))))
     }
 
     fn take(&self) -> bool {
-        if WHOLE {
+        if SWAPS {
             return self.0.0.swap(false, Acquire);
         }
         let token = self.0.0.load(Acquire);
@@ -41,7 +44,7 @@ impl<const WHOLE: bool, const SHOWS: bool> Spins<WHOLE, SHOWS> {
     }
 }
 
-impl<const WHOLE: bool, const SHOWS: bool> Park for Spins<WHOLE, SHOWS> {
+impl<const SWAPS: bool, const RELEASES: bool> Park for SpinPark<SWAPS, RELEASES> {
     fn park(&mut self) {
         while !self.take() {
             thread::yield_now();
@@ -57,9 +60,9 @@ impl<const WHOLE: bool, const SHOWS: bool> Park for Spins<WHOLE, SHOWS> {
     }
 }
 
-impl<const SHOWS: bool> Wake for Token<SHOWS> {
+impl<const RELEASES: bool> Wake for Token<RELEASES> {
     fn wake(self: Arc<Self>) {
-        let order = if SHOWS { Release } else { Relaxed };
+        let order = if RELEASES { Release } else { Relaxed };
         self.0.swap(true, order);
     }
 }
@@ -67,7 +70,7 @@ impl<const SHOWS: bool> Wake for Token<SHOWS> {
 #[test]
 fn token_that_synchronises_passes() {
     sync_shim::Model::new().bound(3).check(|| {
-        unparks_from_other_threads_end_a_park(Spins::<true, true>::new);
+        unparks_from_other_threads_end_a_park(SpinPark::<true, true>::new);
     });
 }
 
@@ -75,7 +78,7 @@ fn token_that_synchronises_passes() {
 #[test]
 fn token_that_does_not_synchronise_fails() {
     model_must_fail("", || {
-        unparks_from_other_threads_end_a_park(Spins::<true, false>::new);
+        unparks_from_other_threads_end_a_park(SpinPark::<true, false>::new);
     });
 }
 
@@ -83,6 +86,6 @@ fn token_that_does_not_synchronise_fails() {
 #[test]
 fn token_taken_in_two_steps_fails() {
     model_must_fail("", || {
-        unparks_from_other_threads_end_a_park(Spins::<false, true>::new);
+        unparks_from_other_threads_end_a_park(SpinPark::<false, true>::new);
     });
 }

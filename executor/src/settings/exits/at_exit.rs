@@ -1,6 +1,6 @@
 //! `at_exit`, and the steps of the exit: those of the runtime's owner, and those of the task that
 //! runs the futures. [`exits`](super) has the rules.
-use super::left;
+use super::time_until;
 use crate::{
     Handle, Runtime,
     settings::hooks::TaskMeta,
@@ -85,7 +85,7 @@ impl Runtime {
     /// runtime afterwards (rule 3).
     pub(crate) fn exit(&self, deadline: Option<Instant>) -> bool {
         let shared = self.handle.shared();
-        if left(deadline) == Some(Duration::ZERO) || !shared.exits.begin() {
+        if time_until(deadline) == Some(Duration::ZERO) || !shared.exits.begin() {
             return true;
         }
         shared.refuse_spawns();
@@ -103,7 +103,7 @@ impl Runtime {
 
 /// Makes the task that runs the futures (rule 1).
 fn exit_task(shared: &Arc<Shared>) -> Task {
-    let task = task_header::new_detached(run(shared.clone()), Scheduler::at_exit(shared));
+    let task = task_header::new_detached(run_futures(shared.clone()), Scheduler::at_exit(shared));
     // Ordering: Relaxed, as it is only a count.
     shared.spawned_outside.fetch_add(1, Relaxed);
     let hooks = &shared.hooks;
@@ -111,17 +111,19 @@ fn exit_task(shared: &Arc<Shared>) -> Task {
     task
 }
 
-async fn run(shared: Arc<Shared>) {
-    while let Some(exit) = shared.exits.next() {
-        let mut exit = Some(exit);
+/// Runs the futures, the newest first, and then closes the runtime (rule 2).
+async fn run_futures(shared: Arc<Shared>) {
+    while let Some(future) = shared.exits.next() {
+        let mut future = Some(future);
         poll_fn(|cx| {
+            // A panic leaves this value, so a future that panics has ended.
             let mut polled = Poll::Ready(());
-            if let Some(exit) = &mut exit {
-                shared.hooks.contain(|| polled = exit.as_mut().poll(cx));
+            if let Some(future) = &mut future {
+                shared.hooks.contain(|| polled = future.as_mut().poll(cx));
             }
             if polled.is_ready() {
-                let done = exit.take();
-                shared.hooks.contain(|| drop(done));
+                let ended = future.take();
+                shared.hooks.contain(|| drop(ended));
             }
             polled
         })
@@ -133,8 +135,8 @@ async fn run(shared: Arc<Shared>) {
 impl Shared {
     /// Ends the exit at the close of the runtime (rule 4).
     pub(crate) fn end_exit(&self) {
-        for left in self.exits.end() {
-            self.hooks.contain(|| drop(left));
+        for future in self.exits.end() {
+            self.hooks.contain(|| drop(future));
         }
     }
 }
