@@ -1,8 +1,8 @@
 //! Runs one hot path N times, so that `cargo xtask bench --counts` can count its instructions and
 //! its system calls.
 //!
-//! `counts ROW N` runs the row `ROW`. Without arguments the program lists the rows; a peer's row
-//! has a colon in its name. The rows of a runtime (`runtime-…` and `tokio: …`) run on one worker,
+//! `counts ROW N` runs the row `ROW`. `counts ROW N calls` also prints how many system calls the row
+//! has made. Without arguments the program lists the rows; a peer's row has a colon in its name. The rows of a runtime (`runtime-…` and `tokio: …`) run on one worker,
 //! while the main thread sleeps. All other rows run on the main thread.
 use coop_budget::{Budget, Scope};
 use queue_global::{Boxed, Injector};
@@ -18,7 +18,11 @@ use std::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
+use syscalls::Counter;
 use task_header::{Notified, Owned, Ran, Schedule, WakeKind};
+
+#[path = "../src/syscalls.rs"]
+mod syscalls;
 
 /// Number of items in the queue after the push of each pair.
 const DEPTH: u64 = 32;
@@ -457,10 +461,26 @@ fn main() -> ExitCode {
     };
     let row = ROWS.iter().find(|(row, _)| *row == name);
     let n = arguments.next().and_then(|n| n.parse().ok());
-    let (Some((_, run)), Some(n)) = (row, n) else {
-        eprintln!("usage: counts [ROW N]");
+    let calls = arguments.next();
+    let (Some((_, run)), Some(n), None | Some("calls")) = (row, n, calls.as_deref()) else {
+        eprintln!("usage: counts [ROW N [calls]]");
         return ExitCode::from(2);
     };
+    if calls.is_none() {
+        run(n);
+        return ExitCode::SUCCESS;
+    }
+    // The counter also counts the threads that this thread starts.
+    // SAFETY: the call only returns a number.
+    let counter = Counter::start([unsafe { libc::gettid() }].into_iter());
+    let counter = match counter {
+        Ok(counter) => counter,
+        Err(obstacle) => {
+            eprintln!("{obstacle}");
+            return ExitCode::from(3);
+        }
+    };
     run(n);
+    println!("{}", counter.total().expect("the counter is open"));
     ExitCode::SUCCESS
 }

@@ -9,7 +9,7 @@
 //!
 //! A wait is *won* if a look found work in time, *lost* if no look did, and *late* if it took
 //! longer than 200 µs, whatever it found. Work often comes in bursts. So a thread waits before each
-//! park after a won wait. After lost ones it leaves out 1, 3, 7, 15 or 31 parks.
+//! park after a won wait. After lost ones it leaves out 1, 3, 7, and so on up to 1,023 parks.
 //!
 //! This suffices where a look costs little. Where each look is a system call, a thread may also
 //! make *trials* ([`Backoff::with_trials`]). Nobody knows beforehand what a wake-up costs: that
@@ -82,7 +82,7 @@ const RESTS_IF_LATE: (u32, u32) = (6, 10);
 const FORGETS_LATE: u32 = 64;
 
 /// The longest pause after a lost wait is two to this power.
-const LONGEST_PAUSE: u32 = 5;
+const LONGEST_PAUSE: u32 = 10;
 
 /// Sets what a thread may spend before it parks: see [`Backoff`].
 ///

@@ -1,5 +1,7 @@
 //! `cargo xtask bench --counts`: counts the instructions of each hot path by valgrind's callgrind,
-//! and the system calls of a runtime's paths by strace. Compares the counts with the *kept* ones in
+//! and the system calls of a runtime's paths by a tracepoint of the kernel. Unlike strace, a
+//! tracepoint hardly slows a path down, so the polls that a busy worker makes by the clock, and the
+//! yields before a park, stay as frequent as they are. Compares the counts with the *kept* ones in
 //! `docs/benchmarks/counts.json`. Without `--json`, the command fails if a path of ours has grown by
 //! more than [`GROWTH`] and the slack allow.
 //!
@@ -26,39 +28,44 @@ type Rows = BTreeMap<String, f64>;
 /// What is counted.
 struct Kind {
     name: &'static str,
-    tool: &'static str,
-    /// Arguments with which the tool succeeds where it can count.
-    probe: &'static [&'static str],
     /// N: the number of operations in the shorter run.
     operations: u64,
     /// The count by which a row may grow in addition to [`GROWTH`].
     slack: f64,
     decimals: i32,
     is_counted: fn(row: &str) -> bool,
+    /// Returns why nothing can be counted on this machine.
+    obstacle: fn(program: &Path) -> Result<Option<String>>,
     /// Counts a run of a number of operations.
     count: fn(program: &Path, row: &str, operations: u64) -> Result<u64>,
 }
 
 const INSTRUCTIONS: Kind = Kind {
     name: "instructions",
-    tool: "valgrind",
-    probe: &["--version"],
     operations: 25_600,
     slack: 0.5,
     decimals: 1,
     is_counted: |_| true,
+    obstacle: |_| {
+        let missing = Command::new("valgrind").arg("--version").output().is_err();
+        Ok(missing.then(|| "valgrind is not installed (`apt-get install valgrind`)".into()))
+    },
     count: instructions,
 };
 
 const SYSTEM_CALLS: Kind = Kind {
     name: "system calls",
-    tool: "strace",
-    // In a container it may be installed and yet not be allowed to trace.
-    probe: &["--output=/dev/null", "true"],
-    operations: 2_560,
-    slack: 0.02,
+    operations: 25_600,
+    // A poll by the clock, or a wait that another process has made longer.
+    slack: 0.1,
     decimals: 2,
     is_counted: |row| row.starts_with("runtime-") || row.starts_with("tokio: "),
+    obstacle: |program| {
+        let mut probe = Command::new(program);
+        let probe = probe.args(["runtime-spawn", "1", "calls"]).output()?;
+        let obstacle = String::from_utf8_lossy(&probe.stderr).trim().to_owned();
+        Ok((!probe.status.success()).then_some(obstacle))
+    },
     count: system_calls,
 };
 
@@ -115,23 +122,16 @@ pub(super) fn run(root: &Path, json: Option<&Path>) -> Result<bool> {
 }
 
 /// Counts all rows of a kind, and prints each beside the kept count. Counts nothing, and says so,
-/// where the kind's tool does not work.
+/// where the machine does not allow it.
 fn count_and_print(kind: &Kind, kept: Option<&Rows>) -> Result<Option<Rows>> {
-    let Kind { name, tool, .. } = kind;
-    let obstacle = match Command::new(tool).args(kind.probe).output() {
-        Ok(probe) if probe.status.success() => None,
-        Ok(_) => Some(format!("{tool} is not allowed to count here")),
-        Err(_) => Some(format!(
-            "{tool} is not installed (`apt-get install {tool}`)"
-        )),
-    };
-    if let Some(obstacle) = obstacle {
+    let name = kind.name;
+    let program = std::env::current_exe()?;
+    let program = program.with_file_name("examples").join("counts");
+    if let Some(obstacle) = (kind.obstacle)(&program)? {
         print(&format!("{name}: NOT counted, since {obstacle}\n"));
         return Ok(None);
     }
-    print(&format!("{name} an operation ({tool}), and those kept\n"));
-    let program = std::env::current_exe()?;
-    let program = program.with_file_name("examples").join("counts");
+    print(&format!("{name} an operation, and those kept\n"));
     let list = Command::new(&program).output().context("naming the rows")?;
     let mut rows = Rows::new();
     for row in String::from_utf8_lossy(&list.stdout).lines() {
@@ -188,8 +188,10 @@ fn rustc() -> Result<String> {
 }
 
 fn instructions(program: &Path, row: &str, operations: u64) -> Result<u64> {
-    let options = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
-    let output = run_under("valgrind", &options, program, row, operations)?;
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    command.arg(program).args([row, &operations.to_string()]);
+    let output = succeed(&mut command)?;
     let report = String::from_utf8_lossy(&output.stderr);
     report
         .lines()
@@ -198,31 +200,20 @@ fn instructions(program: &Path, row: &str, operations: u64) -> Result<u64> {
 }
 
 fn system_calls(program: &Path, row: &str, operations: u64) -> Result<u64> {
-    let options = ["--follow-forks", "--summary-only"];
-    let output = run_under("strace", &options, program, row, operations)?;
-    let report = String::from_utf8_lossy(&output.stderr);
-    // The last line has the sums: the part, the seconds, those of a call, the calls, the errors.
-    report
-        .lines()
-        .rfind(|line| line.ends_with(" total"))
-        .and_then(|line| line.split_whitespace().nth(3)?.parse().ok())
-        .with_context(|| format!("strace reports no count of {row}:\n{report}"))
+    let mut command = Command::new(program);
+    command.args([row, &operations.to_string(), "calls"]);
+    let output = succeed(&mut command)?;
+    let count = String::from_utf8_lossy(&output.stdout);
+    let count = count.trim().parse();
+    count.with_context(|| format!("the program reports no count of {row}"))
 }
 
-/// Runs the program's row under a tool.
-fn run_under(
-    tool: &str,
-    options: &[&str],
-    program: &Path,
-    row: &str,
-    operations: u64,
-) -> Result<Output> {
-    let mut command = Command::new(tool);
-    command.args(options).arg(program);
-    let output = command.args([row, &operations.to_string()]).output();
-    let output = output.with_context(|| tool.to_owned())?;
+/// Runs a command. Fails if the command does.
+fn succeed(command: &mut Command) -> Result<Output> {
+    let output = command.output();
+    let output = output.with_context(|| format!("{command:?}"))?;
     let report = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{tool} failed on {row}:\n{report}");
+    ensure!(output.status.success(), "{command:?} failed:\n{report}");
     Ok(output)
 }
 

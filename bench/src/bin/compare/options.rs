@@ -64,8 +64,8 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) list: bool,
     /// Measures no time, and counts the instructions and system calls of hot paths, with valgrind
-    /// and strace. Fails if a count of ours has grown. With --json it writes the counts to the
-    /// file, and does not fail.
+    /// and a tracepoint of the kernel. Fails if a count of ours has grown. With --json it writes
+    /// the counts to the file, and does not fail.
     #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "latencies", "from"])]
     pub(crate) counts: bool,
 }
