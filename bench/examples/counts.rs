@@ -62,6 +62,7 @@ const ROWS: &[Row] = &[
     ("runtime-wake", |n| run_on_ours(pending_and_woken(n))),
     ("runtime-timeout", |n| run_on_ours(timeouts::<Ours>(n))),
     ("runtime-socket", |n| run_on_ours(round_trips::<Ours>(n))),
+    ("runtime-sockets", |n| run_on_ours(conversations::<Ours>(n))),
     ("runtime-accept", |n| run_on_ours(accepts::<Ours>(n))),
     ("tokio: spawn", |n| run_on_tokio(spawns::<Tokio>(n))),
     ("tokio: spawn-join", |n| run_on_tokio(joins::<Tokio>(n))),
@@ -69,6 +70,9 @@ const ROWS: &[Row] = &[
     ("tokio: wake", |n| run_on_tokio(pending_and_woken(n))),
     ("tokio: timeout", |n| run_on_tokio(timeouts::<Tokio>(n))),
     ("tokio: socket", |n| run_on_tokio(round_trips::<Tokio>(n))),
+    ("tokio: sockets", |n| {
+        run_on_tokio(conversations::<Tokio>(n))
+    }),
     ("tokio: accept", |n| run_on_tokio(accepts::<Tokio>(n))),
 ];
 
@@ -440,6 +444,16 @@ async fn round_trips<R: TaskFunctions>(n: u64) {
         R::receive(&ours).await;
     }
     echo.await;
+}
+
+/// Makes N round trips, on 32 pairs of sockets at a time.
+async fn conversations<R: TaskFunctions + 'static>(n: u64) {
+    let conversations: Vec<_> = (0..32)
+        .map(|_| R::spawn(round_trips::<R>(n / 32)))
+        .collect();
+    for conversation in conversations {
+        conversation.await;
+    }
 }
 
 /// Opens, accepts and closes N connections.
