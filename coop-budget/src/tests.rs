@@ -165,7 +165,12 @@ fn nested_scope_is_limited_by_and_charges_the_outer_one() {
                 assert_eq!(remaining(), Some(4));
             });
             assert_eq!(remaining(), Some(13), "nothing was done");
-            let panics = || scope(Budget::new(4), &mut || panic!("after {}", spend(3)));
+            let panics = || {
+                scope(Budget::new(4), &mut || {
+                    spend(3);
+                    panic!("in a scope");
+                })
+            };
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
             assert_eq!(remaining(), Some(10));
             scope(Budget::UNLIMITED, &mut || {
@@ -206,7 +211,12 @@ fn own_scope_has_its_whole_budget_and_charges_no_other() {
     for scope in scopes {
         Scope::new(Budget::new(10)).run(|| {
             scope(Budget::new(200), &mut || assert_eq!(spend(300), 200));
-            let panics = || scope(Budget::new(4), &mut || panic!("after {}", spend(3)));
+            let panics = || {
+                scope(Budget::new(4), &mut || {
+                    spend(3);
+                    panic!("in a scope");
+                })
+            };
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
             scope(Budget::new(0), &mut || assert_eq!(spend(1), 0));
             assert_eq!(remaining(), Some(10));
@@ -219,7 +229,7 @@ fn own_scope_has_its_whole_budget_and_charges_no_other() {
 }
 
 #[test]
-fn own_budget_ends_with_the_slice_around_it() {
+fn own_scope_refuses_when_the_outer_slice_is_over() {
     let slice = Preempt::new();
     Scope::new(Budget::new(1))
         .slice(&slice)
@@ -235,7 +245,7 @@ fn own_budget_ends_with_the_slice_around_it() {
 }
 
 #[test]
-fn between_nested_turns_operations_charge_the_scope_around() {
+fn operations_between_nested_turns_charge_the_outer_scope() {
     Scope::new(Budget::new(10)).run(|| {
         Scope::new(Budget::UNLIMITED)
             .hook(&CountingHook::default())
@@ -279,21 +289,29 @@ fn batch_is_granted_the_rest_and_refunds_what_is_not_done() {
 }
 
 #[test]
-fn budget_default_is_128_and_range_ends_are_kept() {
+fn default_budget_is_128_operations() {
     assert_eq!(Budget::default(), Budget::new(128));
-    let mut most = Budget::new(u32::MAX);
-    most.refund();
-    assert_eq!(most.remaining(), Some(u32::MAX));
-    let mut none = Budget::UNLIMITED;
-    assert_eq!(none.charge_n(u32::MAX), u32::MAX);
-    assert!(none.charge() && none == Budget::UNLIMITED);
-    none.refund_n(u32::MAX);
-    none.refund_n(u32::MAX);
-    assert_eq!(none.remaining(), None);
+}
+
+#[test]
+fn largest_and_unlimited_budgets_do_not_overflow() {
+    let mut largest = Budget::new(u32::MAX);
+    largest.refund();
+    assert_eq!(largest.remaining(), Some(u32::MAX));
+    let mut unlimited = Budget::UNLIMITED;
+    assert_eq!(unlimited.charge_n(u32::MAX), u32::MAX);
+    assert!(unlimited.charge() && unlimited == Budget::UNLIMITED);
+    unlimited.refund_n(u32::MAX);
+    unlimited.refund_n(u32::MAX);
+    assert_eq!(unlimited.remaining(), None);
     assert_eq!(
-        format!("{none:?} {most:?}"),
+        format!("{unlimited:?} {largest:?}"),
         "Budget(unlimited) Budget(4294967295)"
     );
+}
+
+#[test]
+fn scope_without_a_limit_grants_every_operation() {
     Scope::new(Budget::UNLIMITED).run(|| {
         for _ in 0..1_000 {
             assert!(pin!(consume()).poll(&mut cx()).is_ready());
@@ -438,7 +456,7 @@ fn nested_turn_leaves_the_outer_turn_unchanged() {
 }
 
 #[test]
-fn turns_in_a_slice_end_with_it_one_after_the_other() {
+fn turns_refuse_from_a_slices_end_until_the_next_slice() {
     let (slice, hook) = (Preempt::new(), CountingHook::default());
     let proceeds = || poll_proceed(&mut cx()).is_ready();
     Scope::own(Budget::UNLIMITED)
@@ -452,37 +470,39 @@ fn turns_in_a_slice_end_with_it_one_after_the_other() {
                 Scope::unlimited().run(|| assert!(proceeds()));
             });
             turns.run(Budget::new(5), || {
-                assert!(!proceeds(), "no slice was opened")
+                assert!(!proceeds(), "no slice was opened since")
             });
             slice.open_slice();
             turns.run(Budget::new(5), || assert!(proceeds()));
         });
     slice.request();
-    assert!(proceeds(), "outside of the slice");
+    assert!(proceeds(), "outside of all scopes no slice refuses");
     assert_eq!(hook.yields.load(Relaxed), 2);
 }
 
-/// A poll that does not return when its operations are refused, such as one that calls a
-/// `block_on`: the operations go on, slowly, when the budget is used up, and when the slice is
-/// over. Fails if a scope never grants an operation again, grants it too early, or refunds it.
+/// A poll may go on after refusals, such as one that calls a `block_on`. Of the operations that a
+/// scope would refuse, it grants the 16,384th, and then each 64th. Fails if a scope never grants an
+/// operation again, grants it too early, or refunds it.
 #[test]
 fn poll_that_goes_on_after_refusals_is_granted_operations() {
+    const FIRST_GRANTED: u32 = 16_384;
+    const GRANTED_EACH: u32 = 64;
     let slice = Preempt::new();
     for operations in [0, 10] {
         if operations > 0 {
             slice.request();
         }
         Scope::own(Budget::new(operations)).slice(&slice).run(|| {
-            for expected in [1 << 14, 64, 64] {
+            for expected in [FIRST_GRANTED, GRANTED_EACH, GRANTED_EACH] {
                 let granted = (1..).find(|_| poll_proceed(&mut cx()).is_ready());
                 assert_eq!(granted, Some(expected));
                 assert_eq!(remaining(), Some(operations));
             }
             let granted = (1..).find(|_| scope::poll_has_remaining(&mut cx()).is_ready());
-            assert_eq!(granted, Some(64));
+            assert_eq!(granted, Some(GRANTED_EACH));
         });
         let again = Scope::new(Budget::new(0));
-        again.run(|| assert!((1..64).all(|_| poll_proceed(&mut cx()).is_pending())));
+        again.run(|| assert!((1..GRANTED_EACH).all(|_| poll_proceed(&mut cx()).is_pending())));
     }
 }
 
@@ -568,7 +588,7 @@ fn refused_operation_is_free_and_its_retry_charges_once() {
 }
 
 #[test]
-fn nudged_slice_ignores_nudges_until_empty_look_or_exhaustion() {
+fn nudge_is_ignored_until_a_look_finds_nothing_or_budget_ends() {
     let slice = Preempt::new();
     let proceeds = || {
         poll_proceed(&mut cx())
@@ -585,7 +605,10 @@ fn nudged_slice_ignores_nudges_until_empty_look_or_exhaustion() {
     assert_eq!(polled(2), [false, true, true]);
     assert!(!slice.nudge());
     assert_eq!(slice.look(|| Some(1)), Some(1));
-    assert!(!slice.nudge(), "a look that found work ignores nudges");
+    assert!(
+        !slice.nudge(),
+        "after a look that found work the slice ignores nudges"
+    );
     assert_eq!(slice.look(|| None::<()>), None);
     assert!(slice.nudge());
     assert_eq!(polled(2), [false, true, true]);
@@ -655,7 +678,7 @@ fn slice_end_refuses_operations_and_keeps_the_budget() {
             assert!(!proceeds() && !proceeds() && need_preempt() && !has_remaining());
             assert!(
                 Scope::new(Budget::new(9)).run(|| !proceeds()),
-                "time goes on inside"
+                "a nested scope refuses too when the slice is over"
             );
             assert!(pin!(unconstrained(consume())).poll(&mut cx()).is_ready());
             let batch = poll_proceed_n(&mut cx(), 3);
@@ -725,19 +748,20 @@ fn ticker_ends_slices_periodically_until_dropped() {
 #[derive(Clone, Debug)]
 enum Op {
     Proceed(u32),
-    /// Keeps the charge at this index for that number of operations, and refunds the rest.
+    /// Keeps that number of operations of the charge at this index, and refunds the rest.
     Keep(prop::sample::Index, u32),
-    Return(prop::sample::Index),
+    /// Refunds the charge at this index.
+    Refund(prop::sample::Index),
     /// Runs the operations in an own scope if the flag is true, and in a nested scope otherwise.
     Nest(bool, Option<u32>, Vec<Op>),
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let at = any::<prop::sample::Index>;
+    let index = any::<prop::sample::Index>;
     let leaf = prop_oneof![
         3 => (0..5u32).prop_map(Op::Proceed),
-        2 => (at(), 0..5u32).prop_map(|(at, n)| Op::Keep(at, n)),
-        2 => at().prop_map(Op::Return),
+        2 => (index(), 0..5u32).prop_map(|(index, n)| Op::Keep(index, n)),
+        2 => index().prop_map(Op::Refund),
     ];
     leaf.prop_recursive(3, 60, 12, |inner| {
         (
@@ -750,16 +774,16 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// A scope in progress, as the reference model sees it.
-struct Open {
+struct OpenScope {
     number: usize,
     budget: Option<u32>,
     charged: u32,
-    returned: u32,
+    refunded: u32,
 }
 
-impl Open {
+impl OpenScope {
     fn used(&self) -> u32 {
-        self.charged - self.returned
+        self.charged - self.refunded
     }
 }
 
@@ -767,10 +791,10 @@ impl Open {
 #[derive(Default)]
 struct Reference {
     /// The scopes in progress, innermost last.
-    scopes: Vec<Open>,
+    scopes: Vec<OpenScope>,
     entered: usize,
     /// Charges that are neither kept nor refunded yet, each with its scope's number.
-    open: Vec<(Progress, usize)>,
+    charges: Vec<(Progress, usize)>,
 }
 
 impl Reference {
@@ -783,7 +807,7 @@ impl Reference {
     fn check(&self) {
         for scope in &self.scopes {
             assert!(
-                scope.returned <= scope.charged,
+                scope.refunded <= scope.charged,
                 "more refunded than charged"
             );
             assert!(scope.budget.is_none_or(|budget| scope.used() <= budget));
@@ -791,26 +815,28 @@ impl Reference {
         assert_eq!(remaining(), self.left());
     }
 
-    fn give_back(&mut self, scope: usize, operations: u32) {
-        if let Some(scope) = self.scopes.iter_mut().find(|open| open.number == scope) {
-            scope.returned += operations;
+    fn refund(&mut self, number: usize, operations: u32) {
+        let mut scopes = self.scopes.iter_mut();
+        if let Some(scope) = scopes.find(|scope| scope.number == number) {
+            scope.refunded += operations;
         }
     }
 
-    fn take(&mut self, at: &prop::sample::Index) -> Option<(Progress, usize)> {
-        (!self.open.is_empty()).then(|| self.open.swap_remove(at.index(self.open.len())))
+    fn take_charge(&mut self, index: &prop::sample::Index) -> Option<(Progress, usize)> {
+        let charges = &mut self.charges;
+        (!charges.is_empty()).then(|| charges.swap_remove(index.index(charges.len())))
     }
 
     fn run(&mut self, is_own: bool, budget: Option<u32>, ops: &[Op]) {
         self.entered += 1;
         let number = self.entered;
-        let given = budget.map_or(Budget::UNLIMITED, Budget::new);
+        let real_budget = budget.map_or(Budget::UNLIMITED, Budget::new);
         let left = self.left().filter(|_| !is_own);
-        self.scopes.push(Open {
+        self.scopes.push(OpenScope {
             number,
             budget: budget.into_iter().chain(left).min(),
             charged: 0,
-            returned: 0,
+            refunded: 0,
         });
         let body = || {
             self.check();
@@ -820,13 +846,13 @@ impl Reference {
             }
         };
         if is_own {
-            Scope::own(given).run(body);
+            Scope::own(real_budget).run(body);
         } else {
-            Scope::new(given).run(body);
+            Scope::new(real_budget).run(body);
         }
         let ended = self.scopes.pop().unwrap();
-        if let Some(around) = self.scopes.last_mut().filter(|_| !is_own) {
-            around.charged += ended.used();
+        if let Some(outer) = self.scopes.last_mut().filter(|_| !is_own) {
+            outer.charged += ended.used();
         }
         self.check();
     }
@@ -840,23 +866,23 @@ impl Reference {
                         let granted = progress.granted();
                         assert_eq!(granted, left.map_or(*wanted, |n| n.min(*wanted)));
                         self.scopes.last_mut().unwrap().charged += granted;
-                        self.open.push((progress, number));
+                        self.charges.push((progress, number));
                     }
                     Poll::Pending => assert_eq!((left, *wanted != 0), (Some(0), true)),
                 }
             }
-            Op::Keep(at, done) => {
-                if let Some((progress, scope)) = self.take(at) {
+            Op::Keep(index, done) => {
+                if let Some((progress, scope)) = self.take_charge(index) {
                     let rest = progress.granted().saturating_sub(*done);
                     progress.made_progress_n(*done);
-                    self.give_back(scope, rest);
+                    self.refund(scope, rest);
                 }
             }
-            Op::Return(at) => {
-                if let Some((progress, scope)) = self.take(at) {
+            Op::Refund(index) => {
+                if let Some((progress, scope)) = self.take_charge(index) {
                     let all = progress.granted();
                     drop(progress);
-                    self.give_back(scope, all);
+                    self.refund(scope, all);
                 }
             }
             Op::Nest(is_own, budget, ops) => self.run(*is_own, *budget, ops),

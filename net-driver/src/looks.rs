@@ -1,13 +1,14 @@
-//! `Looks`: the memory of the workers' looks and waits in the reactor.
+//! `Looks`: what earlier looks and waits in the reactor found. It decides whether the next park
+//! looks before it waits.
 use worker_idle::Backoff;
 
-/// A larger batch counts as one of so many tasks.
-const MOST: usize = 64;
+/// A batch of more tasks than this counts as this many.
+const MAX_COUNTED: usize = 64;
 
-/// The memory of the looks and waits of all threads that have had the role.
+/// Keeps what the looks and waits of all threads that have been the poller found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looks {
-    /// Decides whether to look before a wait.
+    /// Decides whether a park looks before it waits, by what such looks cost and find.
     pub(crate) backoff: Backoff,
     pub(crate) batch: Batch,
 }
@@ -21,11 +22,12 @@ impl Looks {
     }
 
     /// Records how many tasks the looks and the wait of a park have woken, and how many tasks the
-    /// thread has woken between its parks.
-    pub(crate) fn record(&mut self, woken: usize, between: usize) {
+    /// thread has woken since its park before.
+    pub(crate) fn record(&mut self, woken: usize, woken_before: usize) {
         self.batch.record(woken);
-        let work = u32::try_from(woken + between).unwrap_or(u32::MAX);
-        // A park for nothing is work, too: it would be free otherwise.
+        let work = u32::try_from(woken + woken_before).unwrap_or(u32::MAX);
+        // A park that wakes nothing counts as one piece of work, as its time counts in the round.
+        // Otherwise a round with many such parks would seem costly, with looks and without.
         self.backoff.add_work(work.max(1));
     }
 }
@@ -39,12 +41,12 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// From this average on, in tasks, a worker waits without a look.
+    /// If the average is this many tasks or more, a worker waits without a look.
     const LARGE: u32 = 4;
 
     pub(crate) fn record(&mut self, woken: usize) {
         if woken > 0 {
-            self.mean = self.mean - self.mean / 8 + woken.min(MOST) as u32;
+            self.mean = self.mean - self.mean / 8 + woken.min(MAX_COUNTED) as u32;
         }
     }
 

@@ -133,7 +133,7 @@ impl Poller {
         }
     }
 
-    /// Returns the memory of the looks, for the thread that has the role.
+    /// Returns what earlier looks and waits found, for the thread that has the role.
     pub(crate) fn looks(&self) -> MutexGuard<'_, Looks> {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }

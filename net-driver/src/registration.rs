@@ -47,13 +47,13 @@ pub(crate) enum Removal {
     /// The close of the source's only descriptor, which follows anyway. This saves a system call.
     /// While a duplicate of the descriptor is open, the kernel reports further events, all of them
     /// stale. So this is for sockets that this crate has made.
-    Close,
+    ByClose,
     /// A call of [`Sys::deregister`], since descriptors of the source may stay open.
-    Call,
+    Deregister,
     /// A call of [`Sys::deregister`], but only if the registration still owns its number (rule 4
     /// of `slab.rs`). Such a registration is *checked*. This is for an `AsyncFd`, whose descriptor
     /// safe code may have dropped.
-    CheckedCall,
+    DeregisterIfOwner,
 }
 
 /// Tells registrations apart, also those of different reactors.
@@ -84,7 +84,7 @@ impl Moved {
 
 impl<S: Sys> Registration<S> {
     /// Registers a source. `ready` is the readiness to assume at first: one failed call costs less
-    /// than a wait for the first event. Unless the removal is [checked](Removal::CheckedCall), the
+    /// than a wait for the first event. Unless the removal is [checked](Removal::DeregisterIfOwner), the
     /// caller owns the descriptor, and closes it only after the registration.
     ///
     /// A descriptor may be registered already. If that entry is left over from a registration that
@@ -98,7 +98,7 @@ impl<S: Sys> Registration<S> {
         ready: Ready,
         removal: Removal,
     ) -> io::Result<Self> {
-        let id = reactor.add(fd, ready, removal == Removal::CheckedCall)?;
+        let id = reactor.add(fd, ready, removal == Removal::DeregisterIfOwner)?;
         Ok(Self {
             reactor: reactor.clone(),
             id,
@@ -118,10 +118,10 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Ends this registration by a call, as the source's descriptor stays open.
+    /// Ends this registration by [`Sys::deregister`], as the source's descriptor stays open.
     pub(crate) fn detach(mut self) {
-        if self.removal == Removal::Close {
-            self.removal = Removal::Call;
+        if self.removal == Removal::ByClose {
+            self.removal = Removal::Deregister;
         }
     }
 
@@ -349,9 +349,9 @@ impl<S: Sys> Drop for Registration<S> {
             let _ = self.reactor.sys().deregister(self.fd);
         };
         match self.removal {
-            Removal::CheckedCall => return slab.remove_checked(self.id, self.fd, deregister),
-            Removal::Close if S::CLOSE_DEREGISTERS => {}
-            Removal::Close | Removal::Call => deregister(),
+            Removal::DeregisterIfOwner => return slab.remove_checked(self.id, self.fd, deregister),
+            Removal::ByClose if S::CLOSE_DEREGISTERS => {}
+            Removal::ByClose | Removal::Deregister => deregister(),
         }
         slab.remove(self.id, self.fd);
     }

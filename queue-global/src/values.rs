@@ -68,12 +68,12 @@ use sync_shim::{
 
 /// The bit in `pushed` that marks a closed queue.
 const CLOSED: usize = 1;
-/// The increment of `pushed`, `popped` and `limit` for one value.
-const ONE: usize = 2;
+/// The increment of the counts for one value (rule 1): the lowest bit of `pushed` is [`CLOSED`].
+const PER_VALUE: usize = 2;
 
 /// Returns the slot of the position whose count this is (rule 1).
 fn slot_of(count: usize) -> usize {
-    (count / ONE) % SLOTS
+    (count / PER_VALUE) % SLOTS
 }
 
 /// A queue of values that need no node. Threads outside of a scheduler use it to hand work to the
@@ -398,10 +398,10 @@ impl<T, L: Lock> ValueInjector<T, L> {
             // No push comes in between, because this thread holds the pushers' lock. So `popped` is
             // at most `tail.pushed`.
             let popped = self.inner.consumers.popped.load(Relaxed);
-            let queued = (tail.pushed & !CLOSED).wrapping_sub(popped) / ONE;
+            let queued = (tail.pushed & !CLOSED).wrapping_sub(popped) / PER_VALUE;
             return Put::NeedsBlock { queued };
         }
-        tail.pushed = tail.pushed.wrapping_add(len * ONE);
+        tail.pushed = tail.pushed.wrapping_add(len * PER_VALUE);
         // Ordering: Release publishes slots and links to `take_in`. It also pairs with `is_closed`,
         // which may read the store of a requeue after the close.
         self.inner.pushers.pushed.store(tail.pushed, Release);
@@ -528,14 +528,14 @@ impl<T, L: Lock> ValueInjector<T, L> {
     ) -> (usize, Option<NonNull<Block<T>>>) {
         let consumers = &self.inner.consumers;
         // The lock orders this consumer after the one that acquired `limit`.
-        if head.limit.wrapping_sub(head.popped) < n * ONE {
+        if head.limit.wrapping_sub(head.popped) < n * PER_VALUE {
             // Ordering: Acquire pairs with the push of the last value that `pushed` counts (rule
             // 2).
             head.limit = self.inner.pushers.pushed.load(Acquire) & !CLOSED;
             // Ordering: Relaxed; a hint for threads without the lock.
             consumers.limit.store(head.limit, Relaxed);
         }
-        let n = n.min(head.limit.wrapping_sub(head.popped) / ONE);
+        let n = n.min(head.limit.wrapping_sub(head.popped) / PER_VALUE);
         if n == 0 {
             return (0, None);
         }
@@ -549,7 +549,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
             // SAFETY: the room is the caller's, and the values are written.
             left_block = unsafe { self.take_across(&mut head.block, slot, to, n) };
         }
-        head.popped = head.popped.wrapping_add(n * ONE);
+        head.popped = head.popped.wrapping_add(n * PER_VALUE);
         // Ordering: Release pairs with the Acquire loads of `popped` in `take` and `len`: a thread
         // that sees this count also sees the pushes of the popped values.
         consumers.popped.store(head.popped, Release);
@@ -593,7 +593,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         // Ordering: Relaxed, because the caller acquired `popped`: the value of `pushed` is no
         // older than the pushes of the popped values, so the difference is not negative.
         let pushed = self.inner.pushers.pushed.load(Relaxed) & !CLOSED;
-        pushed.wrapping_sub(popped) / ONE
+        pushed.wrapping_sub(popped) / PER_VALUE
     }
 
     /// Returns the number of values in the queue, without a lock. This is a hint, but it is 0

@@ -6,11 +6,11 @@
 //! the blocks. Most tasks have one of a few sizes, so freed blocks of cells of up to [`LARGEST`]
 //! bytes are kept, by size, for the next cells.
 //!
-//! | place | how many blocks | used by |
+//! | kept in | how many blocks | used by |
 //! |---|---|---|
 //! | a thread's open chain | up to [`full`] of a size, or twice that while other threads hold the depot's lock; up to a page more if the blocks came from the depot | the thread |
 //! | a thread's spare chain | none, or those of an earlier open chain | the thread |
-//! | the depot | up to [`DEPOT`] bytes of all sizes, sorted by page; beyond that, it frees blocks of the size that takes the most bytes | any thread, under the depot's lock |
+//! | the depot | up to [`DEPOT_BYTES`] bytes of all sizes, sorted by page; beyond that, it frees blocks of the size that takes the most bytes | any thread, under the depot's lock |
 //!
 //! Blocks are freed in the order in which tasks end, and with two workers this order becomes more
 //! random in each round. Tasks that are made one after the other are also woken and run in that
@@ -18,19 +18,20 @@
 //! the page, in the order of their addresses, whatever order they came in. A thread first reuses
 //! the block that it freed last.
 //!
-//! 1. A block is in one place at a time, and the thread that takes it out is its only user. A block
-//!    is allocated and freed with the layout of its class.
+//! 1. A kept block is in one chain, and the thread that takes it out is its only user. A block is
+//!    allocated and freed with the layout of its class: its size, rounded up.
 //! 2. No thread waits for the depot's lock. A thread that does not get it at once uses the
 //!    allocator instead.
 //! 3. A thread that ends leaves its chains to the depot, or to the allocator. The block of a cell
 //!    that the thread frees later goes to the allocator.
-//! 4. A block in the depot is in the list of its page, where a leak checker finds it. It also has a
-//!    bit in the map of its page, by which the depot takes it. The depot hands out all blocks of a
-//!    place together. For each size of its blocks a page has one of the [`PLACES`]. Rarely a page
-//!    has several places for a size; then each of these places has different blocks. If none of the
-//!    [`PROBES`] places that a page may have is free, the page's blocks go to the *rest*, a chain
-//!    without order. The depot is 240 KiB of zeroed static memory, of which the system provides
-//!    only the part that is used.
+//! 4. The depot has [`PLACES`] *places*. A place holds free blocks of one class from one page, and
+//!    the depot takes all of them together. A place records its blocks twice. The depot takes them
+//!    by the bit map, in the order of their addresses. The list gives a leak checker pointers to
+//!    them. A page has a place for each class of its blocks. Rarely it has several places for one
+//!    class; then each of them has different blocks. The page and the class allow only [`PROBES`]
+//!    of the places. If other blocks have all of these, a block goes to the *rest* of its class, a
+//!    chain without order. The depot is 240 KiB of zeroed static memory, of which the system
+//!    provides only the part that is used.
 //!
 //! This module uses no atomics but those of std's lock. Where a model or a sanitizer must see each
 //! block come and go, the module is switched off: with `--cfg selvedge_plain_alloc`, or without the
@@ -46,11 +47,13 @@ use std::{
 /// The largest cell whose block is kept, in bytes.
 const LARGEST: usize = 520;
 /// The most bytes that the depot keeps.
-const DEPOT: usize = 4 << 20;
+const DEPOT_BYTES: usize = 4 << 20;
 const PAGE: usize = 4_096;
 /// The alignment of blocks. Allocators of 64-bit targets align to it anyway.
 const GRAIN: usize = 16;
+/// The number of places in the depot (rule 4).
 const PLACES: usize = 4_096;
+/// The number of places that the blocks of one class from one page may have.
 const PROBES: usize = 8;
 /// The difference in size between classes. The C libraries' allocators add 8 bytes to a block and
 /// round the sum up to a multiple of 16.
@@ -132,10 +135,10 @@ impl Chain {
     }
 }
 
-/// Free blocks of one size that lie in one page.
+/// A place: free blocks of one class that lie in one page (rule 4).
 #[derive(Clone, Copy)]
 struct Page {
-    /// The blocks (rule 4). Empty if this place is free.
+    /// The blocks. Empty if this place is free.
     list: Chain,
     /// One bit per block, by its address in the page.
     map: [u64; PAGE / GRAIN / 64],
@@ -154,7 +157,7 @@ struct Depot {
 // SAFETY: only the depot uses its blocks (rule 1).
 unsafe impl Send for Depot {}
 
-static DEPOT_OF_ALL: Mutex<Depot> = Mutex::new(Depot::EMPTY);
+static DEPOT: Mutex<Depot> = Mutex::new(Depot::EMPTY);
 
 impl Page {
     const FREE: Self = Self {
@@ -206,7 +209,7 @@ impl Depot {
 
     /// Runs `f` on the depot, unless another thread holds its lock (rule 2).
     fn with<R>(f: impl FnOnce(&mut Self) -> R) -> Option<R> {
-        match DEPOT_OF_ALL.try_lock() {
+        match DEPOT.try_lock() {
             Ok(mut depot) => Some(f(&mut depot)),
             // No code under this lock panics in the middle of a change.
             Err(TryLockError::Poisoned(depot)) => Some(f(&mut depot.into_inner())),
@@ -252,7 +255,7 @@ impl Depot {
     /// so that no size takes all the room for good.
     fn put(&mut self, class: usize, mut chain: Chain) {
         let bytes = chain.len * layout_of(class).size();
-        while self.bytes.iter().sum::<usize>() + bytes > DEPOT {
+        while self.bytes.iter().sum::<usize>() + bytes > DEPOT_BYTES {
             let most = (0..CLASSES).max_by_key(|&class| self.bytes[class]);
             let Some((most, chain)) = most.and_then(|most| Some((most, self.take(most)?))) else {
                 break;
@@ -278,8 +281,11 @@ impl Depot {
         }
     }
 
-    /// Finds a place for the page of this number; the caller puts a block there at once. Pages in a
-    /// row get places in a row.
+    /// Finds a place for the blocks of a class from the page of this number. Pages in a row get
+    /// places in a row.
+    ///
+    /// The caller must push a block there next: while the place is empty, another class could get
+    /// it too.
     fn place(&mut self, class: usize, number: usize) -> Option<usize> {
         // Knuth's multiplicative hash: a prime near 2^32 divided by the golden ratio.
         let hash = (number / 64 * CLASSES + class).wrapping_mul(2_654_435_761) >> 12;
@@ -352,8 +358,9 @@ impl Local {
         }
     }
 
-    /// Makes the full open chain the spare one, and moves the earlier spare chain to the depot.
-    /// While other threads hold the depot's lock, each chain may grow to twice the usual length.
+    /// Makes the full open chain the spare one, and moves the earlier spare chain to the depot. If
+    /// another thread holds the depot's lock, the earlier spare chain becomes the open one again
+    /// and grows, up to twice the usual length. Beyond that its blocks are freed.
     #[cold]
     fn put_away(&self, class: usize) {
         let open = self.open(|open| replace(open, Chain::EMPTY));
@@ -361,7 +368,7 @@ impl Local {
         if spare.first.is_none() || Depot::with(|depot| depot.put(class, spare)).is_some() {
             return;
         }
-        let is_kept = spare.len < 2 * full(class)
+        let reopened = spare.len < 2 * full(class)
             && self.open(|open| {
                 let is_empty = open.first.is_none();
                 if is_empty {
@@ -369,7 +376,7 @@ impl Local {
                 }
                 is_empty
             });
-        if !is_kept {
+        if !reopened {
             spare.free(class);
         }
     }

@@ -1,7 +1,7 @@
 //! The project's verification: models, their mutants, random schedules, sanitizers and soak tests.
 //!
-//! `cargo xtask` hands the commands of this program over to it, so the program's messages name
-//! `cargo xtask`. README.md describes the commands.
+//! Users run this program through `cargo xtask`: for example, `cargo xtask loom` starts it. So its
+//! messages name `cargo xtask`. README.md describes the commands.
 //!
 //! This program and `xtask` are two programs for two reasons. First, the commands of this program
 //! are about one question, whether a protocol holds, and keep their results in `docs/verification`.

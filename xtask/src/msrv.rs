@@ -39,7 +39,7 @@ pub(crate) fn run() -> Result<bool> {
         let promised = package.rust_version().context("no rust-version")?;
         let version = parsed(promised).with_context(|| format!("{name}: {promised}"))?;
         if version > NEWEST {
-            eprintln!("{name}: needs Rust {promised}, and a crate may need {NEWEST:?}");
+            eprintln!("{name}: needs Rust {promised}; a crate may need {NEWEST:?} at most");
             passed = false;
         }
         let toolchain = installed.iter().find(|(has, _)| *has == version);
@@ -49,11 +49,12 @@ pub(crate) fn run() -> Result<bool> {
         } else if let Some(toolchain) = toolchain {
             say!("{name}: its package builds with {toolchain}");
         } else {
-            passed &= has_old_syntax(package, version)?;
+            passed &= has_no_newer_syntax(package, version)?;
             say!(
-                "{name}: not checked with {promised}, which is not installed. Checked instead, \
-                 with this Rust: its package builds, clippy::incompatible_msrv, and let chains and \
-                 guards, but no other syntax"
+                "{name}: not checked with {promised}, which is not installed. Checked with this \
+                 Rust instead: whether the package builds, whether clippy::incompatible_msrv \
+                 passes, and whether there are let chains or `if let` guards. Other new syntax is \
+                 not searched for."
             );
         }
     }
@@ -82,7 +83,7 @@ fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
     for package in published {
         let (name, packed) = (&package.name, package.name_and_version());
         let archive = target.join(format!("package/{packed}.crate"));
-        ensure!(unpack(&archive, &folder)?, "{packed} is not to be unpacked");
+        ensure!(unpack(&archive, &folder)?, "tar cannot unpack {packed}");
         writeln!(manifest, "{name} = {{ path = {packed:?} }}")?;
     }
     fs::write(folder.join("Cargo.toml"), manifest)?;
@@ -155,7 +156,7 @@ fn parsed(version: &str) -> Option<(u32, u32)> {
 
 /// Returns whether [`newer_syntax`] finds no syntax in a package that is newer than the version. No
 /// toolchain of that version is needed.
-fn has_old_syntax(package: &Package, version: (u32, u32)) -> Result<bool> {
+fn has_no_newer_syntax(package: &Package, version: (u32, u32)) -> Result<bool> {
     let mut passed = true;
     for module in modules(package.lib().context("no library")?, "")? {
         for (at, what, needs) in newer_syntax(&module.code) {
@@ -170,18 +171,18 @@ fn has_old_syntax(package: &Package, version: (u32, u32)) -> Result<bool> {
     Ok(passed)
 }
 
-/// Finds syntax that is newer than Rust 1.85. Returns its places, its names, and the Rust that it
-/// needs.
+/// Finds let chains and `if let` guards. For each, returns its place, its name, and the first Rust
+/// that has it.
 fn newer_syntax(code: &str) -> Vec<(usize, &'static str, (u32, u32))> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("let ") {
         let before = code[..at].trim_end();
-        let begins = before.ends_with("if") || before.ends_with("while");
+        let is_first = before.ends_with("if") || before.ends_with("while");
         let condition = condition(&code[at..]);
         let (pattern, value) = condition.split_once(" = ").unwrap_or_default();
-        if before.ends_with("&&") && !pattern.is_empty() || begins && value.contains("&& ") {
+        if (before.ends_with("&&") && !pattern.is_empty()) || (is_first && value.contains("&& ")) {
             found.push((at, "let chains", (1, 88)));
-        } else if begins && code[at + condition.len()..].starts_with("=>") {
+        } else if is_first && code[at + condition.len()..].starts_with("=>") {
             found.push((at, "`if let` guards", (1, 95)));
         }
     }

@@ -219,8 +219,8 @@ impl DrivenEvents {
         Self(Some(events.0.timers(worker)))
     }
 
-    /// Returns no timers, for a worker with an [`EventsPark`].
-    pub(crate) fn of_events_park() -> Self {
+    /// Returns no timers: for a worker with an [`EventsPark`], or to take the place of others.
+    pub(crate) fn none() -> Self {
         Self(None)
     }
 

@@ -118,7 +118,7 @@ impl DrivenEvents {
         Self
     }
 
-    pub(crate) fn of_events_park() -> Self {
+    pub(crate) fn none() -> Self {
         Self
     }
 

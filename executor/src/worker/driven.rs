@@ -52,8 +52,9 @@ pub enum Tick {
 /// `tick` returns [`Tick::Ran`], call `park` after [`Tick::Idle`], and stop at [`Tick::Ended`].
 /// The program's own timers, I/O or user interface may run in the [`Park`], or between the ticks. A
 /// task that calls [`block_in_place`](crate::block_in_place()) does not lend this worker to another
-/// thread. A tick yields the CPU after 4,096 polls in a row of tasks that only yielded, and before
-/// it takes tasks of another worker while no worker sleeps.
+/// thread. A tick yields the CPU:
+/// - after 4,096 polls in a row of tasks that only yielded;
+/// - before it steals tasks of another worker, if no worker sleeps and the injector is empty.
 ///
 /// A worker that is dropped before it has ended shuts its runtime down, and drops the futures of
 /// its tasks. If another thread holds one of these tasks at that moment, the task ends on that
@@ -86,15 +87,15 @@ pub struct Worker<P: Park> {
     stage: Stage,
 }
 
-/// Ends a worker's search, and leaves its tasks to the others, if its parker panics: the program
-/// may not tick the worker soon.
-struct Leave<'a>(&'a Core);
+/// Ends a worker's search, and offers its tasks to the other workers, if its parker panics: the
+/// program might not tick the worker for a while. Without a panic this value is forgotten.
+struct OfferTasksOnPanic<'a>(&'a Core);
 
-impl Drop for Leave<'_> {
+impl Drop for OfferTasksOnPanic<'_> {
     fn drop(&mut self) {
         self.0.as_worker(|| {
             self.0.leave_search();
-            self.0.leave_tasks();
+            self.0.offer_tasks();
         });
     }
 }
@@ -117,6 +118,8 @@ impl Core {
             if !self.end() {
                 return Tick::Idle;
             }
+            // An outside thread may still be in the announcement of its last push, in which it uses
+            // `shared`. So `shared` lives until this wait is over.
             Registry::wait_keeping(&shared.announcements, || shared.clone());
             return Tick::Ended;
         }
@@ -127,18 +130,20 @@ impl Core {
             return Tick::Idle;
         };
         let settings = self.begin_run(&task);
-        let run = |turns: &Turns<'_>| run::<false>(shared, turns, settings, task);
+        // `false`: the tasks of a driven worker do not lend its core.
+        let run_task = |turns: &Turns<'_>| run::<false>(shared, turns, settings, task);
         Scope::own(Budget::UNLIMITED)
             .slice(self.slice.get())
             .hook(&OnWorker)
-            .turns(run);
+            .turns(run_task);
         RunQueue::leave(&self.queue, self);
         Tick::Ran
     }
 
-    /// Lets the other workers find the tasks that a delivery has woken, and notifies of them. A
-    /// delivery alone notifies of no lone task, because a worker usually runs it at once.
-    fn leave_tasks(&self) {
+    /// Lets the other workers find the tasks that a delivery has woken, and notifies one of them. A
+    /// delivery that wakes a single task notifies no other worker, since this worker usually runs
+    /// that task at once. Here it may not run soon.
+    fn offer_tasks(&self) {
         RunQueue::leave(&self.queue, self);
         if !self.queue.is_empty() {
             self.shared.notify();
@@ -149,7 +154,7 @@ impl Core {
 impl Worker<EventsPark> {
     /// Makes a worker whose parker waits for timers and sockets itself.
     pub(crate) fn of_events_park(core: Box<Core>, park: EventsPark) -> Self {
-        Self::with_events(core, park, DrivenEvents::of_events_park())
+        Self::with_events(core, park, DrivenEvents::none())
     }
 
     /// Fires all timers that are due and polls the sockets, without a wait. Returns whether this
@@ -209,7 +214,7 @@ impl<P: Park> Worker<P> {
                 return self.tick();
             }
             if has_events {
-                core.as_worker(|| core.leave_tasks());
+                core.as_worker(|| core.offer_tasks());
             }
         }
         tick
@@ -220,12 +225,12 @@ impl<P: Park> Worker<P> {
         let core: &Core = &self.core;
         core.shared
             .assert_is_not_in_forked_child("a look of a worker at its events");
-        let unwinding = Leave(core);
+        let on_panic = OfferTasksOnPanic(core);
         let mut park = self.events.over(&mut self.park);
         park.poll(core.shared.settings.max_busy_events);
         let has_events = park.has_events();
         core.deliver(&mut park);
-        mem::forget(unwinding);
+        mem::forget(on_panic);
         core.as_worker(|| core.queue.leave(core));
         has_events
     }
@@ -237,8 +242,8 @@ impl<P: Park> Worker<P> {
     /// may rely on this worker to run the task, and wake no other worker.
     ///
     /// # Panics
-    /// If the [`Park`] panics. The worker can still be used after the panic. Also in a child made
-    /// by [`fork`](crate::Runtime#fork).
+    /// - If the [`Park`] panics. The worker can still be used after the panic.
+    /// - If the process is a child made by [`fork`](crate::Runtime#fork).
     #[track_caller]
     pub fn park(&mut self) {
         self.park_for(None);
@@ -275,16 +280,16 @@ impl<P: Park> Worker<P> {
         self.core
             .shared
             .assert_is_not_in_forked_child("the park of a worker");
-        let unwinding = Leave(&self.core);
+        let on_panic = OfferTasksOnPanic(&self.core);
         let mut park = self.events.over(&mut self.park);
         if self.core.shared.is_closing() {
             self.core.sleep_until_release(&mut park, limit);
             self.core.deliver(&mut park);
-            mem::forget(unwinding);
+            mem::forget(on_panic);
         } else {
             self.found = self.core.sleep(&mut park, Patience::Once(limit));
             self.core.deliver(&mut park);
-            mem::forget(unwinding);
+            mem::forget(on_panic);
             self.core.as_worker(|| self.core.queue.leave(&**self.core));
             if self.found.is_none() && !self.core.shared.has_work() {
                 self.core.as_worker(|| self.core.leave_search());
@@ -385,7 +390,7 @@ impl<P: Park> Drop for Worker<P> {
         if self.core.shared.is_in_forked_child() {
             // The parent process has this worker. This process leaks the copy: the end of the
             // worker could wait for threads of the parent, and would drop the parent's sockets.
-            let events = mem::replace(&mut self.events, DrivenEvents::of_events_park());
+            let events = mem::replace(&mut self.events, DrivenEvents::none());
             mem::forget((events, self.found.take()));
             return;
         }

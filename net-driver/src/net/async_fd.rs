@@ -309,7 +309,7 @@ impl<T> AsyncFd<T> {
             } else {
                 Ready::EMPTY
             };
-            Registration::new(&reactor, number, ready, Removal::CheckedCall)
+            Registration::new(&reactor, number, ready, Removal::DeregisterIfOwner)
         };
         match driver.inner().open_reactor().and_then(register) {
             Ok(registration) => Ok(Self {

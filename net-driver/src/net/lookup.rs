@@ -152,6 +152,7 @@ pub(crate) async fn first_of<R, F: Future<Output = io::Result<R>>>(
     attempt: impl Fn(SocketAddr) -> F,
 ) -> io::Result<R> {
     let addresses = host.addresses();
+    // The waits below may be long, and do not need the host.
     drop(host);
     let mut last = io::Error::new(io::ErrorKind::InvalidInput, "there is no address");
     for address in resolve(addresses).await? {

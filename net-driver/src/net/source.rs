@@ -58,7 +58,7 @@ impl<T: AsRawFd> Source<T> {
     pub(crate) fn adopt<U: AsRawFd>(&self, io: U) -> io::Result<Source<U>> {
         let (reactor, fd) = (self.registration.reactor(), io.as_raw_fd());
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let registration = Registration::new(reactor, fd, ready, Removal::Close)?;
+        let registration = Registration::new(reactor, fd, ready, Removal::ByClose)?;
         Ok(Source { registration, io })
     }
 }

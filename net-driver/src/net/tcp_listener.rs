@@ -96,7 +96,7 @@ impl TcpListener {
     #[track_caller]
     pub fn from_std(listener: net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Self::new(listener, Removal::Call)
+        Self::new(listener, Removal::Deregister)
     }
 
     /// # Panics

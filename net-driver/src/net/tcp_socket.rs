@@ -58,7 +58,7 @@ impl TcpSocket {
     fn new(domain: Domain) -> io::Result<Self> {
         Ok(Self {
             socket: super::socket(domain, Type::STREAM)?,
-            removal: Removal::Close,
+            removal: Removal::ByClose,
         })
     }
 
@@ -66,8 +66,9 @@ impl TcpSocket {
     pub fn from_std_stream(stream: net::TcpStream) -> Self {
         Self {
             socket: stream.into(),
-            // The caller may have a clone of the stream.
-            removal: Removal::Call,
+            // The caller may have a clone of the stream. Then the close of this descriptor would
+            // not take the socket out of the kernel's poll.
+            removal: Removal::Deregister,
         }
     }
 

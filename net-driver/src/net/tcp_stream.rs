@@ -107,7 +107,7 @@ impl TcpStream {
     pub fn from_std(stream: net::TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let source = Source::new(stream, ready, Removal::Call)?;
+        let source = Source::new(stream, ready, Removal::Deregister)?;
         Ok(Self::accepted(source))
     }
 

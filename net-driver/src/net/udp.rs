@@ -66,7 +66,7 @@ impl UdpSocket {
         let bind = |at: SocketAddr| async move {
             let socket = super::socket(Domain::for_address(at), Type::DGRAM)?;
             socket.bind(&at.into())?;
-            Self::new(socket.into(), Removal::Close)
+            Self::new(socket.into(), Removal::ByClose)
         };
         lookup::first_of(to, bind).await
     }
@@ -87,7 +87,7 @@ impl UdpSocket {
     #[track_caller]
     pub fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Self::new(socket, Removal::Call)
+        Self::new(socket, Removal::Deregister)
     }
 
     /// Returns the socket of std. It is still non-blocking.

@@ -122,7 +122,7 @@ impl UnixDatagram {
         let ready = Ready::READABLE | Ready::WRITABLE;
         let driver = current_driver();
         Ok(Self {
-            source: Source::new_in(&driver, socket, ready, Removal::Call)?,
+            source: Source::new_in(&driver, socket, ready, Removal::Deregister)?,
             driver: driver.downgrade(),
             pauses: Mutex::default(),
         })

@@ -87,7 +87,7 @@ impl UnixListener {
     pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
         let listener = net::UnixListener::bind_addr(address)?;
         listener.set_nonblocking(true)?;
-        Self::new(listener, Removal::Close)
+        Self::new(listener, Removal::ByClose)
     }
 
     /// Takes over a listener of std, which becomes non-blocking.
@@ -100,7 +100,7 @@ impl UnixListener {
     #[track_caller]
     pub fn from_std(listener: net::UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Self::new(listener, Removal::Call)
+        Self::new(listener, Removal::Deregister)
     }
 
     #[track_caller]

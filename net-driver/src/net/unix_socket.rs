@@ -92,7 +92,7 @@ impl UnixSocket {
         self.assert_is(false, "listen")?;
         self.socket
             .listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-        UnixListener::new(self.socket.into(), Removal::Close)
+        UnixListener::new(self.socket.into(), Removal::ByClose)
     }
 
     /// Turns this into a socket for datagrams.

@@ -91,7 +91,7 @@ impl UnixStream {
     pub(super) async fn connect_by(socket: Socket, address: &SockAddr) -> io::Result<Self> {
         socket.connect(address)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let source = Source::new(socket.into(), ready, Removal::Close)?;
+        let source = Source::new(socket.into(), ready, Removal::ByClose)?;
         source.ready(Interest::WRITABLE).await?;
         Ok(Self::accepted(source))
     }
@@ -120,7 +120,7 @@ impl UnixStream {
     pub fn from_std(stream: net::UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let source = Source::new(stream, ready, Removal::Call)?;
+        let source = Source::new(stream, ready, Removal::Deregister)?;
         Ok(Self::accepted(source))
     }
 

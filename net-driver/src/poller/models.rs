@@ -26,7 +26,7 @@ impl Wake for Flag {
 /// task's waker sets.
 fn wait(driver: &Driver) -> (Registration<Os>, Arc<AtomicBool>) {
     let reactor = driver.inner().open_reactor().unwrap();
-    let registration = Registration::new(&reactor, FD, Ready::EMPTY, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, FD, Ready::EMPTY, Removal::Deregister).unwrap();
     let woken = Arc::new(AtomicBool::new(false));
     let waker = Waker::from(std::sync::Arc::new(Flag(woken.clone())));
     let mut cx = Context::from_waker(&waker);

@@ -43,7 +43,7 @@ impl Source {
     }
 
     fn register(&self) -> Registration<Kernel> {
-        self.try_register(Removal::Call).unwrap()
+        self.try_register(Removal::Deregister).unwrap()
     }
 
     fn try_register(&self, removal: Removal) -> io::Result<Registration<Kernel>> {
@@ -234,7 +234,7 @@ fn shutdown_racing_a_read_ends_it() {
             Poll::Pending => assert!(flag.0.load(SeqCst), "nobody woke the reader"),
             Poll::Ready(done) => assert!(done.is_err()),
         }
-        source.try_register(Removal::Call).unwrap_err();
+        source.try_register(Removal::Deregister).unwrap_err();
     });
 }
 
@@ -260,19 +260,19 @@ fn number_that_passes_on(first_removal: Removal, second_removal: Removal) {
 
 #[test]
 fn drop_racing_the_next_owner_of_a_number_leaves_its_entry() {
-    model(|| number_that_passes_on(Removal::CheckedCall, Removal::Close));
+    model(|| number_that_passes_on(Removal::DeregisterIfOwner, Removal::ByClose));
 }
 
 #[test]
 fn drop_racing_the_next_async_fd_leaves_its_entry() {
-    model(|| number_that_passes_on(Removal::CheckedCall, Removal::CheckedCall));
+    model(|| number_that_passes_on(Removal::DeregisterIfOwner, Removal::DeregisterIfOwner));
 }
 
 /// The same with a drop that does not look whose the number is.
 #[test]
 fn unchecked_drop_ends_the_next_owners_registration() {
     model_must_fail("no event reaches", || {
-        number_that_passes_on(Removal::Call, Removal::Close);
+        number_that_passes_on(Removal::Deregister, Removal::ByClose);
     });
 }
 
@@ -282,13 +282,13 @@ fn unchecked_drop_ends_the_next_owners_registration() {
 fn number_that_two_register(is_left_over: bool) {
     let source = Source::new();
     if is_left_over {
-        drop(source.try_register(Removal::Close).unwrap());
+        drop(source.try_register(Removal::ByClose).unwrap());
     }
     let other = {
         let source = source.clone();
-        thread::spawn(move || source.try_register(Removal::Close))
+        thread::spawn(move || source.try_register(Removal::ByClose))
     };
-    let checked = source.try_register(Removal::CheckedCall);
+    let checked = source.try_register(Removal::DeregisterIfOwner);
     let socket = other.join().unwrap();
     match (&checked, &socket) {
         (Ok(one), Err(refused)) | (Err(refused), Ok(one)) => {
@@ -319,12 +319,12 @@ fn checked_registration_racing_another_one_is_the_owner() {
         let source = Source::new();
         let other = {
             let source = source.clone();
-            thread::spawn(move || drop(source.try_register(Removal::CheckedCall)))
+            thread::spawn(move || drop(source.try_register(Removal::DeregisterIfOwner)))
         };
-        let first = source.try_register(Removal::CheckedCall);
+        let first = source.try_register(Removal::DeregisterIfOwner);
         other.join().unwrap();
         if let Ok(first) = first {
-            source.try_register(Removal::CheckedCall).unwrap_err();
+            source.try_register(Removal::DeregisterIfOwner).unwrap_err();
             assert_has_the_entry(&source, &first);
         }
     });

@@ -163,7 +163,7 @@ fn collect_all_finds_the_event_behind_a_full_batch() {
     let registrations: Vec<_> = pairs
         .iter()
         .map(|(one, _)| {
-            Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Call).unwrap()
+            Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Deregister).unwrap()
         })
         .collect();
     let mut cx = Context::from_waker(Waker::noop());
@@ -185,7 +185,7 @@ fn bytes_pass_whole_and_once_through_a_faulty_kernel() {
     let reactor = Arc::new(Reactor::<Faulty>::open().unwrap());
     let (one, mut other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Registration::new(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, fd, Ready::EMPTY, Removal::Deregister).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let (mut sent, mut received, mut buffer) = (0_u32, Vec::<u8>::new(), [0; 7]);
     while received.len() < 400 {
@@ -207,13 +207,14 @@ fn bytes_pass_whole_and_once_through_a_faulty_kernel() {
 fn late_event_of_a_closed_source_wakes_nobody() {
     let reactor = Arc::new(Reactor::<Faulty>::open().unwrap());
     let (one, _other) = pair();
-    let first = Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Close).unwrap();
+    let first =
+        Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::ByClose).unwrap();
     collect(&reactor); // The faulty kernel holds the event back.
     drop(first);
     drop(one);
     let (two, _other) = pair();
     let second =
-        Registration::new(&reactor, two.as_raw_fd(), Ready::EMPTY, Removal::Close).unwrap();
+        Registration::new(&reactor, two.as_raw_fd(), Ready::EMPTY, Removal::ByClose).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     assert!(second.poll_ready(&mut cx, Direction::Write).is_pending());
     let mut out = VecDeque::new();
@@ -235,7 +236,8 @@ fn would_block_after_ready_waits_for_the_next_event() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, mut other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Registration::new(&reactor, fd, Ready::READABLE, Removal::Call).unwrap();
+    let registration =
+        Registration::new(&reactor, fd, Ready::READABLE, Removal::Deregister).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut calls = 0;
     let mut read = || {
@@ -261,7 +263,8 @@ fn interrupted_operation_is_tried_again() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Registration::new(&reactor, fd, Ready::WRITABLE, Removal::Call).unwrap();
+    let registration =
+        Registration::new(&reactor, fd, Ready::WRITABLE, Removal::Deregister).unwrap();
     let interruptions = Cell::new(0);
     let mut op = || {
         if interruptions.get() > 0 {
@@ -293,7 +296,8 @@ fn short_transfer_waits_without_asking_again() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Registration::new(&reactor, fd, Ready::READABLE, Removal::Call).unwrap();
+    let registration =
+        Registration::new(&reactor, fd, Ready::READABLE, Removal::Deregister).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut calls = 0;
     let mut op = || {
@@ -312,7 +316,8 @@ fn operations_are_charged_and_end_with_the_budget() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Registration::new(&reactor, fd, Ready::WRITABLE, Removal::Call).unwrap();
+    let registration =
+        Registration::new(&reactor, fd, Ready::WRITABLE, Removal::Deregister).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut done = 0;
     // Each operation is charged 4. The third one gets the 1 that is left of the budget.
@@ -332,7 +337,7 @@ fn forgotten_wait_keeps_the_rest_usable() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Registration::new(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, fd, Ready::EMPTY, Removal::Deregister).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut forgotten = registration.wait(Interest::WRITABLE);
     assert!(forgotten.poll_ready(&mut cx).is_pending());
@@ -351,7 +356,7 @@ fn failed_registration_leaves_no_slot_occupied() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let fd = file.as_raw_fd();
-    Registration::new(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap_err();
+    Registration::new(&reactor, fd, Ready::EMPTY, Removal::Deregister).unwrap_err();
     assert_eq!(reactor.registered(), 0);
 }
 
@@ -363,7 +368,11 @@ fn number_in_use_is_refused_until_its_registration_ends() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, mut other) = pair();
     let register = |removal| Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, removal);
-    let all = [Removal::CheckedCall, Removal::Call, Removal::Close];
+    let all = [
+        Removal::DeregisterIfOwner,
+        Removal::Deregister,
+        Removal::ByClose,
+    ];
     let mut cx = Context::from_waker(Waker::noop());
     for first in all {
         let first = register(first).unwrap();
@@ -382,7 +391,7 @@ fn number_in_use_is_refused_until_its_registration_ends() {
         assert_eq!(reactor.registered(), 0);
     }
     for next in all {
-        drop(register(Removal::Close).unwrap());
+        drop(register(Removal::ByClose).unwrap());
         let next = register(next).unwrap();
         collect(&reactor);
         assert!(next.poll_ready(&mut cx, Direction::Write).is_ready());
@@ -406,10 +415,10 @@ fn sleeping_call_for_a_checked_entry_delays_no_socket() {
     let sleeper = Sleeper { fd, asleep, wake };
     assert!(reactor.sys().sleeper.set(sleeper).is_ok());
     thread::scope(|scope| {
-        let checked = scope.spawn(|| drop(register(fd, Removal::CheckedCall).unwrap()));
+        let checked = scope.spawn(|| drop(register(fd, Removal::DeregisterIfOwner).unwrap()));
         for _ in ["register", "replace", "deregister"] {
             fell_asleep.recv_timeout(LIMIT).unwrap();
-            drop(register(socket.as_raw_fd(), Removal::Call).unwrap());
+            drop(register(socket.as_raw_fd(), Removal::Deregister).unwrap());
             waker.send(()).unwrap();
         }
         checked.join().unwrap();
@@ -423,7 +432,7 @@ fn refused_registration_leaves_the_owner_in_place() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let register = || Registration::new(&reactor, fd, Ready::EMPTY, Removal::CheckedCall);
+    let register = || Registration::new(&reactor, fd, Ready::EMPTY, Removal::DeregisterIfOwner);
     let first = register().unwrap();
     for _ in 0..2 {
         let refused = register().map(drop).unwrap_err();
@@ -441,7 +450,8 @@ fn registrations_of_two_reactors_in_turn_have_two_ids() {
     let id = || {
         let reactor = Arc::new(Reactor::<Os>::open().unwrap());
         let registered =
-            Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Call).unwrap();
+            Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Deregister)
+                .unwrap();
         registered.id()
     };
     let ids: Vec<_> = (0..16).map(|_| id()).collect();
@@ -461,7 +471,7 @@ fn drop_of_a_waker_that_owns_a_registration_ends() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let ((one, _peer), (two, _other)) = (pair(), pair());
     let register =
-        |fd| Registration::new(&reactor, fd, Ready::EMPTY, Removal::CheckedCall).unwrap();
+        |fd| Registration::new(&reactor, fd, Ready::EMPTY, Removal::DeregisterIfOwner).unwrap();
     let (first, second) = (register(one.as_raw_fd()), register(two.as_raw_fd()));
     let waker = Waker::from(std::sync::Arc::new(Owner(second)));
     let mut cx = Context::from_waker(&waker);

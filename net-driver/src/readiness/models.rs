@@ -50,7 +50,7 @@ fn clear(word: &Readiness, seen: Snapshot) {
     word.clear(seen, Interest::READABLE);
 }
 
-/// Fails if `clear` ignores the tick, or if `set` and `load` are relaxed.
+/// Fails if `clear` ignores the snapshot's tick, or if `set` and `load` are relaxed.
 #[test]
 fn event_racing_a_clear_leaves_the_bit_set() {
     model(|| {
@@ -73,7 +73,7 @@ fn event_racing_a_clear_leaves_the_bit_set() {
     });
 }
 
-/// The same with a clear that ignores the tick.
+/// The same with a clear that ignores the snapshot's tick.
 #[test]
 fn clear_without_a_tick_loses_an_event() {
     model_must_fail("the bit is clear", || {
@@ -88,9 +88,10 @@ fn clear_without_a_tick_loses_an_event() {
     });
 }
 
-/// A read and a write return "would block" while an event for writing comes.
+/// A read and a write get "would block" while an event for writing comes. The clear of the read
+/// takes effect all the same, and the bit of the event stays.
 #[test]
-fn reader_and_writer_clear_apart_while_an_event_comes() {
+fn event_for_one_direction_does_not_stop_the_others_clear() {
     model(|| {
         let word = Arc::new(Readiness::new(Ready::READABLE | Ready::WRITABLE));
         let seen = word.load();
@@ -105,7 +106,7 @@ fn reader_and_writer_clear_apart_while_an_event_comes() {
     });
 }
 
-/// A short read clears while an event announces the end of the stream.
+/// A short read calls `clear_after_short` while an event announces the end of the stream.
 #[test]
 fn short_read_racing_the_end_keeps_the_bit() {
     model(|| {
@@ -121,8 +122,8 @@ fn short_read_racing_the_end_keeps_the_bit() {
     });
 }
 
-/// A source ends while an operation says "would block", and clears by `clear`.
-fn hang_up_beside(clear: fn(&Readiness, Snapshot, Interest)) {
+/// An operation gets "would block" and then calls `clear`, while the peer hangs up.
+fn hang_up_racing(clear: fn(&Readiness, Snapshot, Interest)) {
     let word = Arc::new(Readiness::new(Ready::EMPTY));
     let poller = {
         let word = word.clone();
@@ -138,16 +139,17 @@ fn hang_up_beside(clear: fn(&Readiness, Snapshot, Interest)) {
     assert!(ready, "the operation waits after the hang-up");
 }
 
-/// A user's operation says "would block" while the peer hangs up: no wait follows.
+/// A user's operation says "would block" while the peer hangs up: the operation does not wait then.
 #[test]
 fn users_clear_racing_the_hang_up_keeps_the_bit() {
-    model(|| hang_up_beside(Readiness::clear_for_user));
+    model(|| hang_up_racing(Readiness::clear_for_user));
 }
 
-/// The same with the clear of an operation of this crate.
+/// The same with `clear`, which only operations of this crate call. These get "would block" after a
+/// hang-up only if an event follows (end of rule 5).
 #[test]
-fn clear_of_a_closed_direction_waits_for_ever() {
+fn plain_clear_after_a_hang_up_loses_the_bit() {
     model_must_fail("waits after the hang-up", || {
-        hang_up_beside(Readiness::clear);
+        hang_up_racing(Readiness::clear);
     });
 }

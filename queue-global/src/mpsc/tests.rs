@@ -68,7 +68,7 @@ fn queue_with_a_value_is_not_empty() {
 }
 
 #[test]
-fn drop_that_panics_drops_the_others() {
+fn panic_in_one_drop_still_drops_the_other_values() {
     struct Bomb(
         bool,
         #[expect(dead_code, reason = "counts the drops")] Arc<()>,

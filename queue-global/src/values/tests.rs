@@ -105,7 +105,7 @@ fn values_cross_blocks_in_order_by_ones_and_by_batches() {
 fn positions_that_wrap_keep_the_order() {
     let queue = Queue::default();
     // The counts are those of a queue just before they wrap, after a whole number of blocks.
-    let start = 0usize.wrapping_sub(2 * SLOTS * ONE);
+    let start = 0usize.wrapping_sub(2 * SLOTS * PER_VALUE);
     set_positions(&queue, start, start);
     assert!(queue.is_empty() && queue.pop().is_none());
     queue.push_batch(0..6 * SLOTS).unwrap();
@@ -199,7 +199,7 @@ fn refused_batch_ends_where_its_iterator_ended() {
 #[test]
 fn queue_of_too_many_values_panics_and_stays_whole() {
     let (queue, drops) = (Queue::default(), Rc::new(Cell::new(0)));
-    // The counts are those of a queue after `pushed / ONE` pushes, the last of which filled a
+    // The counts are those of a queue after `pushed / PER_VALUE` pushes, the last of which filled a
     // block.
     let pushed = usize::MAX / 2 + 1;
     set_positions(&queue, 0, pushed);
@@ -208,7 +208,7 @@ fn queue_of_too_many_values_panics_and_stays_whole() {
     let len = queue.len();
     // The counts are those of a queue after all values were popped.
     set_positions(&queue, pushed, pushed);
-    assert!(both_panicked && len == pushed / ONE);
+    assert!(both_panicked && len == pushed / PER_VALUE);
     assert_eq!(drops.get(), 0, "leaked, as the documentation says");
     queue.requeue(one());
     drop(queue);

@@ -10,7 +10,7 @@ fn is_alone(test: &str) -> bool {
     // `cargo xtask sanitize` sets this variable too, and runs one test at a time.
     const ALONE: &str = "SELVEDGE_TEST_ALONE";
     if env::var_os(ALONE).is_some() {
-        let mut depot = DEPOT_OF_ALL.lock().unwrap();
+        let mut depot = DEPOT.lock().unwrap();
         for class in 0..CLASSES {
             while let Some(chain) = depot.take(class) {
                 chain.free(class);
@@ -49,7 +49,7 @@ fn layout(size: usize) -> Layout {
 }
 
 fn in_depot() -> usize {
-    DEPOT_OF_ALL.lock().unwrap().bytes.iter().sum()
+    DEPOT.lock().unwrap().bytes.iter().sum()
 }
 
 #[test]
@@ -104,14 +104,14 @@ fn blocks_beyond_the_depots_limit_are_freed() {
         return;
     }
     let layout = layout(LARGEST);
-    let n = 3 * DEPOT / LARGEST;
+    let n = 3 * DEPOT_BYTES / LARGEST;
     thread::spawn(move || free(layout, blocks(layout, n)))
         .join()
         .unwrap();
     let most = in_depot();
-    assert!(most <= DEPOT && most > DEPOT / 2, "{most}");
+    assert!(most <= DEPOT_BYTES && most > DEPOT_BYTES / 2, "{most}");
     free(layout, blocks(layout, n));
-    assert!(in_depot() <= DEPOT);
+    assert!(in_depot() <= DEPOT_BYTES);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn locked_depot_makes_no_thread_wait() {
         return;
     }
     let layout = layout(250);
-    let held = DEPOT_OF_ALL.lock().unwrap();
+    let held = DEPOT.lock().unwrap();
     thread::spawn(move || {
         let class = class(250);
         free(layout, blocks(layout, full(class) * 9));
@@ -157,21 +157,21 @@ fn blocks_of_one_size_leave_room_for_the_others() {
         return;
     }
     let (small, other) = (layout(88), layout(400));
-    let n = 2 * DEPOT / 88;
+    let n = 2 * DEPOT_BYTES / 88;
     thread::spawn(move || free(small, blocks(small, n)))
         .join()
         .unwrap();
-    assert!(in_depot() > DEPOT / 2);
+    assert!(in_depot() > DEPOT_BYTES / 2);
     let n = 20 * full(class(400));
     thread::spawn(move || free(other, blocks(other, n)))
         .join()
         .unwrap();
-    let kept = DEPOT_OF_ALL.lock().unwrap().bytes[class(400)];
+    let kept = DEPOT.lock().unwrap().bytes[class(400)];
     assert!(
         kept >= 17 * full(class(400)) * layout_of(class(400)).size(),
         "{kept}"
     );
-    assert!(in_depot() <= DEPOT);
+    assert!(in_depot() <= DEPOT_BYTES);
 }
 
 /// Makes a chain of `n` blocks from the allocator.

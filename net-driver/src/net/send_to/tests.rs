@@ -7,7 +7,7 @@ use std::{future::Future, os::unix::net::UnixDatagram, pin::pin, task::Waker};
 fn interrupted_send_to_is_tried_again() {
     let driver = Driver::new(1);
     let (one, _other) = UnixDatagram::pair().unwrap();
-    let source = Source::new_in(&driver, one, Ready::WRITABLE, Removal::Call).unwrap();
+    let source = Source::new_in(&driver, one, Ready::WRITABLE, Removal::Deregister).unwrap();
     let mut interruptions = 3;
     let op = || {
         if interruptions > 0 {

@@ -185,7 +185,7 @@ macro_rules! end {
             #[track_caller]
             fn new(file: File) -> io::Result<Self> {
                 let ready = Ready::READABLE | Ready::WRITABLE | Ready::PIPE;
-                let source = Source::new(file, ready, Removal::Call)?;
+                let source = Source::new(file, ready, Removal::Deregister)?;
                 Ok(Self { source })
             }
 
