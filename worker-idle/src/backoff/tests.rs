@@ -127,7 +127,10 @@ fn lost_waits_are_followed_by_pauses_of_up_to_1023_parks() {
         parks
     };
     let pauses: Vec<u32> = (0..13).map(|_| left_out()).collect();
-    assert_eq!(pauses, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023]);
+    assert_eq!(
+        pauses,
+        [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023]
+    );
     while !backoff.is_due_at(|| Duration::ZERO) {}
     backoff.won();
     assert!(backoff.is_due_at(|| Duration::ZERO));
