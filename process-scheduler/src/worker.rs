@@ -578,10 +578,7 @@ impl<'a> Worker<'a> {
             let mut looks = 0;
             backoff.wait(|| {
                 looks += 1;
-                if looks >= STUCK_LOOKS {
-                    self.stuck = self.find_stuck(&at_wait);
-                }
-                found = self.search();
+                found = self.look_in_wait(looks, &at_wait);
                 // Ordering: Relaxed, as in `run_until_stop`.
                 found.is_some() || self.shared().stop.load(Relaxed)
             });
@@ -589,6 +586,15 @@ impl<'a> Worker<'a> {
         }
         self.backoff = backoff;
         found
+    }
+
+    /// Makes the look of a wait with this number, counted from 1. The counts of steps are those from
+    /// before the wait.
+    fn look_in_wait(&mut self, number: u32, at_wait: &[u64]) -> Option<Runnable> {
+        if number >= STUCK_LOOKS {
+            self.stuck = self.find_stuck(at_wait);
+        }
+        self.search()
     }
 
     /// Begins to search, unless this worker is the only one. Returns whether no other worker

@@ -8,7 +8,7 @@ fn only_rules_other_than_power_look_before_a_park() {
     let looks = |wait| {
         let mut hook = before_park(Builder::new().wait(wait).settings.backoff)();
         let mut looks = 0;
-        for _park in 0..1_000 {
+        for _park in 0..100 {
             hook(&mut || {
                 looks += 1;
                 true
