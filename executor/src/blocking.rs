@@ -7,5 +7,5 @@ mod syscall;
 
 pub use block_in_place::block_in_place;
 pub(crate) use current::{enter, run_blocking, within};
-pub(crate) use pool::{backoff, offer, spawn, start};
+pub(crate) use pool::{before_park, offer, spawn, start};
 pub use syscall::syscall;

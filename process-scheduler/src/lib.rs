@@ -86,4 +86,7 @@ pub use step_output::StepOutput;
 pub use supervisor::{Child, Strategy, Supervisor};
 pub use task::{AsyncProcess, from_async};
 pub use tree::Tree;
-pub use worker_idle::park::{Park, ThreadPark};
+pub use worker_idle::{
+    Wait,
+    park::{Park, ThreadPark},
+};

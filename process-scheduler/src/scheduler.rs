@@ -15,7 +15,10 @@ use std::{
     thread::{self, JoinHandle},
     time::Duration,
 };
-use worker_idle::park::{Park, ThreadPark};
+use worker_idle::{
+    Wait,
+    park::{Park, ThreadPark},
+};
 
 /// Settings of a [`Scheduler`]. See [`Scheduler::builder`].
 ///
@@ -86,6 +89,35 @@ impl Builder {
     /// Sets how many messages a step gets: 128 by default, at least one.
     pub fn messages(mut self, messages: u32) -> Self {
         self.config.messages = messages.max(1);
+        self
+    }
+
+    /// Sets how much processor time a worker may spend on looks for processes before it parks.
+    /// [`Wait::Adaptive`] by default. The crate `worker-idle` has this type.
+    ///
+    /// A look that finds a process saves a park and its wake-up, and their latency. A look in vain
+    /// costs processor time.
+    ///
+    /// | setting | a worker looks before a park |
+    /// |---|---|
+    /// | [`Wait::Adaptive`] | while looks find processes |
+    /// | [`Wait::Latency`] | up to 50 µs before each park, whatever that costs |
+    /// | [`Wait::Power`] | never |
+    ///
+    /// At most one worker looks at a time. A [driver](Self::driver) decides for itself how long it
+    /// looks for events.
+    ///
+    /// ```
+    /// use process_scheduler::{Scheduler, Wait};
+    ///
+    /// let scheduler = Scheduler::builder().wait(Wait::Power).build();
+    /// let (sender, seen) = std::sync::mpsc::channel();
+    /// let process = scheduler.spawn_fn(move |n: u8, _| sender.send(n).unwrap()).unwrap();
+    /// process.try_send(7).unwrap();
+    /// assert_eq!(seen.recv(), Ok(7));
+    /// ```
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.config.backoff = self.config.backoff.with(wait);
         self
     }
 

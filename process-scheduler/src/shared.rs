@@ -29,7 +29,7 @@ use sync_shim::{
     count,
     sync::{Condvar, Mutex},
 };
-use worker_idle::Idle;
+use worker_idle::{Backoff, Idle};
 
 /// The handlers of [`Builder::handler`](crate::Builder::handler). The key has the types of the
 /// commands, of the outputs and of the errors.
@@ -44,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_timeout: Duration,
     /// Whether the workers wait in a driver of the user.
     pub(crate) has_driver: bool,
+    /// The state from which each worker's waits before parks begin.
+    pub(crate) backoff: Backoff,
     pub(crate) node: u32,
     pub(crate) relay: Option<Arc<dyn Relay>>,
     pub(crate) handlers: Handlers,
@@ -59,6 +61,7 @@ impl Default for Config {
             max_processes: usize::MAX,
             shutdown_timeout: Duration::from_secs(5),
             has_driver: false,
+            backoff: Backoff::new(),
             node: 0,
             relay: None,
             handlers: HashMap::new(),

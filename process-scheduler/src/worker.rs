@@ -31,17 +31,22 @@
 //! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: a
 //!    worker's push to its own empty deque, because the worker takes that process next. The deque
 //!    is then a *filled place* of [`worker_idle::Watch`]: if the worker's step takes long, the
-//!    watcher finds the process.
+//!    watcher finds the process. If there is no watcher, the push requests one. A push between two
+//!    runs, by an event or a deadline, does not: the worker takes the process at once. If it takes
+//!    another process first, it requests the watcher then. So events that each wake one process
+//!    wake no other worker and request no watcher.
 //! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
 //!    would only carry it to another processor. An owner is *stuck* if it has made no step between
 //!    two looks of the watcher (its last process may be younger than the first of the two), or
-//!    during the retries of another worker (rule 5). Then a thief takes the last process too. A
+//!    during 15 looks of another worker's wait (rule 5). Then a thief takes the last process too. A
 //!    park may end early, without a reason or for an event, so the watcher looks only once its
-//!    interval has passed. A worker that leaves a last process and goes to sleep requests a
-//!    watcher, so that a worker looks later.
-//! 5. A worker that finds nothing *retries* 15 times: it searches the injector and the other deques
-//!    once more. The first 3 retries come at once, the others after the worker has yielded its
-//!    processor. Then it parks.
+//!    interval has passed. The watch goes on in the worker's next sleep, unless a notification or a
+//!    process that a look found has ended the sleep. So the watch ends also if events end each
+//!    sleep. A worker that leaves a last process and goes to sleep requests a watcher, so that a
+//!    worker looks later.
+//! 5. A worker that finds nothing may *wait* before it parks: it yields its processor and searches
+//!    the injector and the other deques, up to 20 times. A [`worker_idle::Backoff`] decides whether
+//!    it does, by what its waits have brought and by `Builder::wait`. One worker waits at a time.
 //! 6. A worker that sees the stop runs the processes that are left in the queues, and then ends.
 //!    The shutdown has killed each of them for good, so each ends at this run and is not queued
 //!    again. A worker takes such processes from the deques of the others too, also the last one:
@@ -64,11 +69,10 @@ use std::{
     cell::{Cell, RefCell},
     iter, mem, ptr,
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
 use sync_shim::atomic::Ordering::Relaxed;
-use worker_idle::{Watch, WatchState, park::Park};
+use worker_idle::{Backoff, Watch, WatchState, park::Park};
 
 /// Steps between two fair picks (rule 2).
 const FAIR_PICK_INTERVAL: u32 = 61;
@@ -80,15 +84,9 @@ const RUNS_PER_POLL: u32 = 16;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// The largest number of events of a driver that a busy worker collects at once.
 const MAX_EVENTS: usize = 64;
-/// The number of retries (rule 5). A model makes only one, as correctness does not depend on their
-/// number.
-const RETRIES: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
-    1
-} else {
-    15
-};
-/// The number of retries that come without a yield before.
-const SPINS: u32 = 3;
+/// An owner that makes no step before a wait's look with this number is stuck (rule 4). In a model
+/// a wait has fewer looks.
+const STUCK_LOOKS: u32 = 15;
 
 /// False in a model: a model must be repeatable, so it reads no clock.
 const HAS_CLOCK: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
@@ -104,6 +102,8 @@ struct LocalDeque {
     /// was found empty.
     fresh: usize,
     batch: usize,
+    /// Whether the deque was filled between two runs, and no watcher was requested (rule 3).
+    is_unwatched: bool,
 }
 
 impl LocalDeque {
@@ -129,6 +129,10 @@ pub(crate) struct WorkerContext {
     index: usize,
     /// Borrowed for single operations only, never while a process runs.
     local: RefCell<LocalDeque>,
+    /// Whether the worker wakes the tasks of events or deadlines, between two runs (rule 3).
+    between_runs: Cell<bool>,
+    /// The progress of the worker's last watch, which its next sleep may continue (rule 4).
+    watch: Cell<WatchState>,
 }
 
 impl WorkerContext {
@@ -140,7 +144,10 @@ impl WorkerContext {
                 deque,
                 fresh: 0,
                 batch: 0,
+                is_unwatched: false,
             }),
+            between_runs: Cell::new(false),
+            watch: Cell::default(),
         }
     }
 }
@@ -181,10 +188,19 @@ pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
     let was_empty = local.deque.is_empty();
     local.deque.push(runnable);
     local.fresh += 1;
+    let is_taken_next = was_empty && context.between_runs.get();
+    local.is_unwatched |= is_taken_next;
     drop(local);
     if !was_empty {
         shared.notify();
-    } else if !shared.idle.is_watched() {
+    } else if !is_taken_next {
+        request_watcher(shared);
+    }
+}
+
+/// Requests a watcher for a deque that was empty, unless there is one (rule 3).
+fn request_watcher(shared: &Shared) {
+    if !shared.idle.is_watched() {
         shared.idle.want_watcher();
         shared.notify();
     }
@@ -221,11 +237,22 @@ struct Worker<'a> {
     requeued: usize,
     /// Whether the worker counts as searching in [`worker_idle::Idle`].
     searching: bool,
-    /// The count of each worker's steps when this worker last recorded the counts.
-    recorded_steps: Vec<Cell<u64>>,
-    /// True if the next search takes the last process of a stuck owner (rule 4).
-    takes_last: bool,
-    watch: Cell<WatchState>,
+    /// Whether to wait before a park (rule 5).
+    backoff: Backoff,
+    /// The count of each worker's steps at the last look of this worker's watch, or at its
+    /// beginning.
+    steps_at_look: Vec<u64>,
+    /// The count of each worker's steps at the beginning of this worker's last wait.
+    steps_at_wait: Vec<u64>,
+    /// The next search takes the last process of this owner, if it is still stuck (rule 4).
+    stuck: Option<Stuck>,
+}
+
+/// An owner that is stuck (rule 4), with the count of its steps.
+#[derive(Clone, Copy)]
+struct Stuck {
+    worker: usize,
+    steps: u64,
 }
 
 impl<'a> Worker<'a> {
@@ -240,9 +267,10 @@ impl<'a> Worker<'a> {
             polled_at: Instant::now(),
             requeued: 0,
             searching: false,
-            recorded_steps: vec![Cell::default(); context.shared.stealers.len()],
-            takes_last: false,
-            watch: Cell::default(),
+            backoff: context.shared.config.backoff,
+            steps_at_look: Vec::new(),
+            steps_at_wait: Vec::new(),
+            stuck: None,
         }
     }
 
@@ -269,6 +297,9 @@ impl<'a> Worker<'a> {
     fn find(&mut self) -> Option<Runnable> {
         if mem::take(&mut self.picks_from_injector) {
             if let Some(oldest) = self.take_oldest_injected() {
+                if mem::take(&mut self.context.local.borrow_mut().is_unwatched) {
+                    request_watcher(self.shared());
+                }
                 return Some(oldest);
             }
         }
@@ -280,6 +311,7 @@ impl<'a> Worker<'a> {
         }
         // The newest fresh process, or the oldest of the batch if no process is fresh.
         let mut local = self.context.local.borrow_mut();
+        local.is_unwatched = false;
         let Some(runnable) = local.deque.pop() else {
             (local.fresh, local.batch) = (0, 0);
             drop(local);
@@ -349,16 +381,18 @@ impl<'a> Worker<'a> {
                 return None;
             }
         }
-        let takes_last = mem::take(&mut self.takes_last);
+        let stuck = self.stuck.take();
         let start = self.next_random() as usize;
         for offset in 0..victims {
             let victim = (start + offset) % victims;
             if victim == self.context.index {
                 continue;
             }
-            let takes_last = takes_last && self.is_stuck(victim);
+            let is_stuck = stuck.is_some_and(|owner| {
+                owner.worker == victim && owner.steps == self.steps_of(victim)
+            });
             let stealer = &self.shared().stealers[victim];
-            if stealer.len() < 2 && !takes_last {
+            if stealer.len() < 2 && !is_stuck {
                 continue;
             }
             let mut local = self.context.local.borrow_mut();
@@ -381,17 +415,20 @@ impl<'a> Worker<'a> {
     }
 
     /// Records the counts of steps of all workers.
-    fn record_steps(&self) {
-        for (worker, recorded) in self.recorded_steps.iter().enumerate() {
-            recorded.set(self.steps_of(worker));
-        }
+    fn record_steps(&self, recorded: &mut Vec<u64>) {
+        recorded.clear();
+        recorded.extend((0..self.shared().stealers.len()).map(|worker| self.steps_of(worker)));
     }
 
-    /// Returns whether a worker has a process in its deque, and has made no step since the counts
-    /// were recorded (rule 4).
-    fn is_stuck(&self, worker: usize) -> bool {
-        !self.shared().stealers[worker].is_empty()
-            && self.recorded_steps[worker].get() == self.steps_of(worker)
+    /// Returns a worker that has a process in its deque, and has made no step since the counts were
+    /// recorded (rule 4).
+    fn find_stuck(&self, recorded: &[u64]) -> Option<Stuck> {
+        let workers = recorded.iter().enumerate();
+        let mut workers = workers.map(|(worker, &steps)| Stuck { worker, steps });
+        workers.find(|owner| {
+            let stealer = &self.shared().stealers[owner.worker];
+            !stealer.is_empty() && owner.steps == self.steps_of(owner.worker)
+        })
     }
 
     fn next_random(&mut self) -> u32 {
@@ -479,16 +516,23 @@ impl<'a> Worker<'a> {
         self.runs_until_poll = RUNS_PER_POLL;
         self.polled_at = now;
         if self.shared().timer.lacks_keeper() {
-            self.shared().timer.fire();
+            self.fire_timer();
         }
         guarded(|| self.park.poll(MAX_EVENTS));
         self.deliver();
+    }
+
+    /// Wakes the tasks of the deadlines that have come. They come to the worker's own deque.
+    fn fire_timer(&mut self) {
+        let _between = BetweenRuns::begin(self.context);
+        self.shared().timer.fire();
     }
 
     /// Wakes the tasks of the events that the driver has collected. The worker counts as awake, so
     /// the tasks come to its own deque.
     fn deliver(&mut self) {
         if self.has_events() {
+            let _between = BetweenRuns::begin(self.context);
             // The wakers are user code.
             guarded(|| self.park.deliver());
         }
@@ -500,23 +544,10 @@ impl<'a> Worker<'a> {
         guarded(|| self.park.has_events()).unwrap_or(true)
     }
 
-    /// Retries (rule 5), and then parks.
+    /// Sleeps until there may be a process to run. Runs a process that comes before that.
     fn wait(&mut self) {
-        self.record_steps();
-        for retry in 0..RETRIES {
-            if retry < SPINS {
-                std::hint::spin_loop();
-            } else {
-                thread::yield_now();
-            }
-            // Ordering: Relaxed, as in `run`.
-            if self.shared().stop.load(Relaxed) {
-                return;
-            }
-            self.takes_last = retry == RETRIES - 1;
-            if let Some(runnable) = self.search() {
-                return self.serve(runnable);
-            }
+        if let Some(runnable) = self.back_off() {
+            return self.serve(runnable);
         }
         let (shared, index) = (self.shared(), self.context.index);
         let idle = &shared.idle;
@@ -524,45 +555,90 @@ impl<'a> Worker<'a> {
         self.searching = true; // However this worker wakes, it counts as searching then.
         if shared.has_shared() {
             idle.wake_self(index);
-            Watch::forget(idle, &self.watch);
             return;
         }
         if self.park() {
             shared.timer.leave();
             if shared.timer.lacks_keeper() {
-                shared.timer.fire();
+                self.fire_timer();
             }
         }
         self.deliver();
     }
 
+    /// Waits briefly before a park, if such waits have paid so far (rule 5). Returns the process
+    /// that has come.
+    fn back_off(&mut self) -> Option<Runnable> {
+        let mut backoff = self.backoff;
+        let waits = backoff.is_due() && self.is_only_searcher();
+        let mut found = None;
+        if waits {
+            let mut at_wait = mem::take(&mut self.steps_at_wait);
+            self.record_steps(&mut at_wait);
+            let mut looks = 0;
+            backoff.wait(|| {
+                looks += 1;
+                found = self.look_in_wait(looks, &at_wait);
+                // Ordering: Relaxed, as in `run_until_stop`.
+                found.is_some() || self.shared().stop.load(Relaxed)
+            });
+            self.steps_at_wait = at_wait;
+        }
+        self.backoff = backoff;
+        found
+    }
+
+    /// Makes the look of a wait with this number, counted from 1. The counts of steps are those from
+    /// before the wait.
+    fn look_in_wait(&mut self, number: u32, at_wait: &[u64]) -> Option<Runnable> {
+        if number >= STUCK_LOOKS {
+            self.stuck = self.find_stuck(at_wait);
+        }
+        self.search()
+    }
+
+    /// Begins to search, unless this worker is the only one. Returns whether no other worker
+    /// searches.
+    fn is_only_searcher(&mut self) -> bool {
+        let shared = self.shared();
+        if shared.stealers.len() == 1 {
+            return true;
+        }
+        self.searching = self.searching || shared.idle.try_search();
+        self.searching && shared.idle.counts().0 == 1
+    }
+
     /// Parks until the worker counts as awake, or the scheduler stops. Returns whether the worker
     /// is the timer's keeper (`timer.rs`).
     fn park(&mut self) -> bool {
-        let (shared, index) = (self.shared(), self.context.index);
-        let idle = &shared.idle;
+        let context = self.context;
+        let (shared, index, idle) = (&context.shared, context.index, &context.shared.idle);
         if shared.has_ready() {
             // Rule 4.
             idle.want_watcher();
         }
-        self.record_steps();
         self.counters().count_park();
-        let mut watch = Watch::begin(idle, index, &self.watch);
-        // A park without a watch reads no clock.
-        let mut last_look = watch.as_ref().map(|_| Instant::now());
+        let had_watch = context.watch.get() != WatchState::default();
+        let mut watch = Watch::begin(idle, index, &context.watch);
+        if watch.is_some() && !had_watch {
+            self.record_look();
+        }
         let mut keep_for = None;
+        // The interval may have passed while the worker was awake. A model has no intervals.
+        let mut has_found = HAS_CLOCK && self.look_if_due(&mut watch);
         // Ordering: Relaxed. The token of the unpark orders this load: the unpark comes after the
         // store.
-        while !idle.was_notified(index) && !shared.stop.load(Relaxed) {
+        while !has_found && !idle.was_notified(index) && !shared.stop.load(Relaxed) {
             keep_for = shared.timer.keep(index);
             if keep_for == Some(Duration::ZERO) || self.has_events() {
-                idle.wake_self(index);
+                // The watch goes on in the next sleep. Its last look comes now, as that sleep may
+                // be far.
+                let is_leaving = watch.as_ref().is_some_and(Watch::is_leaving);
+                has_found = is_leaving && shared.has_ready() && self.look(&mut watch);
                 break;
             }
             let deadline = keep_for.filter(|limit| *limit != Duration::MAX);
-            let next_look = watch
-                .as_ref()
-                .map(|watch| left_until_look(watch, last_look));
+            let next_look = watch.as_ref().map(Watch::until_look);
             // A panic of the driver ends this park as an early return does.
             match [deadline, next_look].into_iter().flatten().min() {
                 Some(limit) => guarded(|| self.park.park_timeout(limit)),
@@ -571,35 +647,58 @@ impl<'a> Worker<'a> {
             if idle.was_notified(index) {
                 break;
             }
-            let Some(watcher) = &mut watch else {
-                continue;
-            };
-            if HAS_CLOCK && left_until_look(watcher, last_look) > Duration::ZERO {
-                continue; // The park has ended early (rule 4).
-            }
-            if !watcher.record_look(shared.has_ready()) {
-                watch = None;
-            }
-            let is_stuck = (0..self.recorded_steps.len()).any(|worker| self.is_stuck(worker));
-            if is_stuck || shared.has_shared() {
-                drop(watch);
-                idle.wake_self(index);
-                self.takes_last = true;
-                return keep_for.is_some();
-            }
-            self.record_steps();
-            last_look = Some(Instant::now());
+            has_found = self.look_if_due(&mut watch);
         }
         drop(watch);
-        Watch::forget(idle, &self.watch);
+        if has_found || idle.was_notified(index) {
+            Watch::forget(idle, &context.watch);
+        }
+        idle.wake_self(index);
         keep_for.is_some()
+    }
+
+    /// Looks for processes if the watcher's next look is due (rule 4). Returns whether there is one
+    /// for this worker.
+    fn look_if_due(&mut self, watch: &mut Option<Watch<'_>>) -> bool {
+        watch.as_ref().is_some_and(Watch::is_due) && self.look(watch)
+    }
+
+    /// Looks for processes, as the watcher. Returns whether there is one for this worker. The watch
+    /// ends with its last look.
+    fn look(&mut self, watch: &mut Option<Watch<'_>>) -> bool {
+        let shared = self.shared();
+        let is_filled = shared.has_ready();
+        let goes_on = |watch: &mut Watch<'_>| watch.record_look(is_filled);
+        if !watch.as_mut().is_some_and(goes_on) {
+            *watch = None;
+        }
+        self.stuck = self.find_stuck(&self.steps_at_look);
+        self.record_look();
+        self.stuck.is_some() || shared.has_shared()
+    }
+
+    /// Records the counts of steps for the watcher's next look.
+    fn record_look(&mut self) {
+        let mut at_look = mem::take(&mut self.steps_at_look);
+        self.record_steps(&mut at_look);
+        self.steps_at_look = at_look;
     }
 }
 
-/// The rest of the watch's interval since the last look.
-fn left_until_look(watch: &Watch<'_>, last_look: Option<Instant>) -> Duration {
-    let since = last_look.map_or(Duration::ZERO, |at| at.elapsed());
-    watch.limit().saturating_sub(since)
+/// The time in which a worker wakes the tasks of events or deadlines, between two runs (rule 3).
+struct BetweenRuns<'a>(&'a WorkerContext);
+
+impl<'a> BetweenRuns<'a> {
+    fn begin(context: &'a WorkerContext) -> Self {
+        context.between_runs.set(true);
+        Self(context)
+    }
+}
+
+impl Drop for BetweenRuns<'_> {
+    fn drop(&mut self) {
+        self.0.between_runs.set(false);
+    }
 }
 
 #[cfg(test)]

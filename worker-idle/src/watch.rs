@@ -26,8 +26,10 @@
 //!    request for a watcher, and looks once more after that. If it is notified before that look, it
 //!    requests a watcher. If its sleep ends for another reason, the last look may come in its next
 //!    sleep. The worker then looks as it wakes, too, as the next sleep may be far.
-//! 5. A worker's next watch may continue where its last watch stopped, by its [`WatchState`]: so
-//!    events that end each sleep of the watcher before a look do not keep the watch from its end.
+//! 5. A worker's next watch may continue where its last watch stopped, by its [`WatchState`], which
+//!    also has the time of the last look. So the watcher looks once an interval has passed, however
+//!    many sleeps there were in it, and events that end each sleep do not keep the watch from its
+//!    end.
 //!
 //! # Why no filled place is forgotten
 //!
@@ -58,6 +60,8 @@
 //! the watcher. If the watcher gave up, the next filler that sees no watcher requests one.
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
+#[cfg(feature = "std")]
+use std::time::Instant;
 
 /// The first interval between two looks, and the interval while places are filled. Each look that
 /// finds no filled place doubles the interval, up to `LONGEST`.
@@ -67,16 +71,33 @@ const LONGEST: Duration = Duration::from_millis(8);
 /// The number of looks in a row without a filled place after which the watcher gives up.
 const PATIENCE: u32 = 6;
 
-/// The progress of a watch. The default is the beginning of a watch.
+/// False in a model: a model must be repeatable, so it reads no clock.
+#[cfg(feature = "std")]
+const HAS_CLOCK: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
+
+/// The progress of a watch. The default is the state without a watch.
 ///
 /// Each worker keeps one state. The worker [forgets](Watch::forget) the state when a notification
 /// ends the worker's sleep, or a look finds work. After a sleep that ended for another reason, the
-/// next sleep may continue the watch.
+/// next sleep may continue the watch. The end of a watch resets the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchState {
     limit: Duration,
     /// The number of looks in a row that found no filled place.
     quiet: u32,
+    /// The time of the last look, or of the beginning of the watch.
+    #[cfg(feature = "std")]
+    looked_at: Option<Instant>,
+}
+
+impl WatchState {
+    /// Records that the watcher has just begun its watch, or has looked.
+    fn record_time(&mut self) {
+        #[cfg(feature = "std")]
+        if HAS_CLOCK {
+            self.looked_at = Some(Instant::now());
+        }
+    }
 }
 
 impl Default for WatchState {
@@ -84,6 +105,8 @@ impl Default for WatchState {
         Self {
             limit: SHORTEST,
             quiet: 0,
+            #[cfg(feature = "std")]
+            looked_at: None,
         }
     }
 }
@@ -106,7 +129,9 @@ impl Default for WatchState {
 /// let mut watch = Watch::begin(&idle, 1, &state).expect("there is no other watcher");
 /// let mut looks = 0;
 /// loop {
-///     thread::sleep(watch.limit()); // A worker would park.
+///     while !watch.is_due() {
+///         thread::sleep(watch.until_look()); // A worker would park, perhaps for less.
+///     }
 ///     looks += 1;
 ///     if !watch.record_look(false) {
 ///         break; // No place was filled for a while.
@@ -125,9 +150,10 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Begins a watch, or continues the one that `state` describes, if a watcher is wanted and
-    /// there is none. Also continues a watch that was given up, for its last look.
+    /// there is none. Also continues a watch that was given up, for its last look. Resets `state`
+    /// if no watcher is wanted.
     ///
-    /// Call it after [`Idle::sleep`].
+    /// Call it after [`Idle::sleep`]. The beginning of a watch reads the clock.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -137,11 +163,18 @@ impl<'a> Watch<'a> {
         // The watch that `state` describes was given up, and has its last look left.
         let leaving = quiet == PATIENCE && !wanted;
         if !leaving {
-            if !wanted || !idle.try_watch(worker) {
+            if !wanted {
+                state.take();
                 return None;
             }
-            if quiet >= PATIENCE {
-                state.take();
+            if !idle.try_watch(worker) {
+                return None;
+            }
+            let mut begun = state.get();
+            if quiet == PATIENCE || begun == WatchState::default() {
+                begun = WatchState::default();
+                begun.record_time();
+                state.set(begun);
             }
         }
         Some(Self {
@@ -168,30 +201,53 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Returns how long to sleep before the next look.
+    /// Returns the interval between the last look and the next one. Without the feature `std`, the
+    /// caller measures the time since the last look.
     pub fn limit(&self) -> Duration {
         self.state.get().limit
     }
 
+    /// Returns how long to sleep before the next look: the rest of the interval since the last
+    /// look, or since the beginning of the watch. In a model no time passes.
+    #[cfg(feature = "std")]
+    pub fn until_look(&self) -> Duration {
+        let since = self.state.get().looked_at.map(|at| at.elapsed());
+        self.limit().saturating_sub(since.unwrap_or_default())
+    }
+
+    /// Returns whether the next look is due. A sleep may end early, without a reason or for an
+    /// event, so call this after each sleep. In a model every look is due.
+    #[cfg(feature = "std")]
+    pub fn is_due(&self) -> bool {
+        !HAS_CLOCK || self.until_look().is_zero()
+    }
+
     /// Records a look that found a filled place, or none. Returns whether the watcher looks again.
+    /// If not, the watch has ended.
     pub fn record_look(&mut self, filled: bool) -> bool {
-        let WatchState { limit, quiet } = self.state.get();
+        let mut state = self.state.take();
         if filled {
-            self.state.take();
             if self.leaving {
                 self.idle.want_watcher();
                 self.leaving = !self.idle.try_watch(self.worker);
             }
-            return !self.leaving;
+            if self.leaving {
+                return false;
+            }
+            state = WatchState::default();
+        } else if self.leaving {
+            return false;
+        } else {
+            state.quiet += 1;
+            state.limit = LONGEST.min(2 * state.limit);
+            if state.quiet == PATIENCE {
+                self.leaving = true;
+                self.idle.give_up_watch();
+            }
         }
-        let quiet = quiet + 1;
-        let limit = LONGEST.min(2 * limit);
-        self.state.set(WatchState { limit, quiet });
-        if quiet == PATIENCE {
-            self.leaving = true;
-            self.idle.give_up_watch();
-        }
-        quiet <= PATIENCE
+        state.record_time();
+        self.state.set(state);
+        true
     }
 }
 

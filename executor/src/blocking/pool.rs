@@ -15,7 +15,7 @@ use crate::{
         unpark::Unstarted,
     },
 };
-use blocking_threads::{Closure, Once};
+use blocking_threads::{BeforePark, Closure, Once};
 use std::{borrow::Cow, io, panic::Location};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
@@ -96,14 +96,20 @@ fn name(shared: &Shared, index: usize) -> String {
     format!("{}-{index}", shared.settings.thread_name)
 }
 
-/// Makes a thread's hook, by which the thread waits a moment for the next closure before it parks,
-/// if such waits have paid so far.
-pub(crate) fn backoff(mut backoff: Backoff, process: Process) -> Box<blocking_threads::BeforePark> {
-    Box::new(move |look| {
-        process.end_in_child();
-        if backoff.is_due() {
-            backoff.wait(look);
-        }
+/// Returns a function that makes a thread's hook: the thread waits a moment for the next closure
+/// before it parks, if such waits have paid so far and the rule of `backoff` allows them.
+pub(crate) fn before_park(
+    backoff: Backoff,
+) -> std::sync::Arc<dyn Fn() -> Box<BeforePark> + Send + Sync> {
+    let process = Process::this();
+    std::sync::Arc::new(move || {
+        let mut backoff = backoff;
+        Box::new(move |look| {
+            process.end_in_child();
+            if backoff.is_due() {
+                backoff.wait(look);
+            }
+        })
     })
 }
 
@@ -126,3 +132,6 @@ impl blocking_threads::Job for Job {
         }
     }
 }
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -3,7 +3,6 @@ use super::MAX_WORKERS;
 use crate::{
     Builder, Runtime, Worker, blocking,
     events::{Events, EventsPark},
-    fork::Process,
     groups::RuntimeGroups,
     local::runtime::{LocalOptions, LocalRuntime},
     monitor::Monitor,
@@ -243,11 +242,7 @@ impl Builder {
             start.call_hook(&start.on_start);
         }));
         threads.on_stop = Some(std::sync::Arc::new(move || stop.call_hook(&stop.on_stop)));
-        let first = settings.backoff;
-        let process = Process::this();
-        threads.before_park = Some(std::sync::Arc::new(move || {
-            blocking::backoff(first, process)
-        }));
+        threads.before_park = Some(blocking::before_park(settings.backoff));
         let pool = Pool::new(threads);
         let monitor = Monitor::new(self.monitor, remotes.len(), attributes);
         let shared = Arc::new(Shared::new(

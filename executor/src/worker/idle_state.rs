@@ -9,7 +9,7 @@
 //!
 //! The counts of all workers' states, by which pushes notify, are in
 //! [`Idle`](worker_idle::Idle).
-use std::{cell::Cell, time::Instant};
+use std::cell::Cell;
 use worker_idle::{Backoff, WatchState};
 
 /// The state of a LIFO slot at one look of the watcher: the content of the slot, and the count of
@@ -29,8 +29,6 @@ pub(crate) struct IdleState {
     pub(crate) watch: Cell<WatchState>,
     /// The contents of the workers' slots at this watcher's last look.
     pub(crate) seen: Cell<Vec<Seen>>,
-    /// The time of this watcher's last look, or of the beginning of its watch.
-    pub(crate) looked_at: Cell<Option<Instant>>,
     /// The worker's count of polls when a notification last ended its park. The next park clears
     /// this.
     pub(crate) notified_at: Cell<Option<u64>>,
@@ -45,7 +43,6 @@ impl IdleState {
             backoff: Cell::new(backoff),
             watch: Cell::new(WatchState::default()),
             seen: Cell::new(Vec::new()),
-            looked_at: Cell::new(None),
             notified_at: Cell::new(None),
         }
     }

@@ -24,7 +24,7 @@ use crate::{
         scheduler::Task,
     },
 };
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use worker_idle::{Watch, Woken};
 use worker_queue::RunQueue;
 
@@ -137,9 +137,6 @@ impl Core {
     fn doze(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
         let mut watch = self.watch();
-        if watch.is_some() && self.idle_state.looked_at.get().is_none() {
-            self.note_look();
-        }
         let was_notified = self.idle_state.take_notified(self.counters().polls.get());
         if was_notified && watch.is_none() {
             // The notified worker found no work, and is not needed as a watcher.
@@ -148,7 +145,7 @@ impl Core {
         // The interval may have passed while the worker was awake. A model has no intervals.
         let mut task = HAS_CLOCK.then(|| self.look_if_due(&mut watch)).flatten();
         while task.is_none() {
-            let look = watch.as_ref().map(|watch| self.until_look(watch));
+            let look = watch.as_ref().map(Watch::until_look);
             match [look, patience.limit()].into_iter().flatten().min() {
                 None => park.park(),
                 Some(limit) => park.park_timeout(limit),
@@ -183,8 +180,7 @@ impl Core {
 
     /// Looks at the slots if the watcher's next look is due. Returns the task of an aged slot.
     fn look_if_due(&self, watch: &mut Option<Watch<'_>>) -> Option<Task> {
-        let until_look = self.until_look(watch.as_ref()?);
-        let is_due = until_look.is_zero() || !HAS_CLOCK;
+        let is_due = watch.as_ref().is_some_and(Watch::is_due);
         is_due.then(|| self.look_as_watcher(watch))?
     }
 
@@ -197,14 +193,10 @@ impl Core {
             }
             Err(filled) => filled,
         };
-        if watch
-            .as_mut()
-            .is_some_and(|watch| watch.record_look(filled))
-        {
-            self.note_look();
-        } else {
+        let goes_on = |watch: &mut Watch<'_>| watch.record_look(filled);
+        if !watch.as_mut().is_some_and(goes_on) {
             *watch = None;
-            self.clear_watch();
+            self.clear_seen();
         }
         None
     }
@@ -214,19 +206,6 @@ impl Core {
     fn look_while_leaving(&self, watch: &mut Option<Watch<'_>>) -> Option<Task> {
         let is_leaving = watch.as_ref().is_some_and(Watch::is_leaving);
         (is_leaving && self.shared.has_filled_slot()).then(|| self.look_as_watcher(watch))?
-    }
-
-    /// Notes that this watcher has just begun its watch, or has looked.
-    fn note_look(&self) {
-        if HAS_CLOCK {
-            self.idle_state.looked_at.set(Some(Instant::now()));
-        }
-    }
-
-    /// Returns the time until the watcher's next look.
-    fn until_look(&self, watch: &Watch<'_>) -> Duration {
-        let since = self.idle_state.looked_at.get().map(|at| at.elapsed());
-        watch.limit().saturating_sub(since.unwrap_or_default())
     }
 
     /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task

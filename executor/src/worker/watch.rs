@@ -40,7 +40,7 @@ impl Core {
         let begin = || Watch::begin(&shared.idle, self.index, &self.idle_state.watch);
         let watch = shared.watches_slots().then(begin).flatten();
         if watch.is_none() && !shared.idle.is_watcher_wanted() {
-            self.clear_watch();
+            self.clear_seen();
         }
         watch
     }
@@ -68,16 +68,14 @@ impl Core {
     /// Makes the next watch a new one, not a continuation of this one.
     pub(crate) fn forget_watch(&self) {
         Watch::forget(&self.shared.idle, &self.idle_state.watch);
-        self.clear_watch();
+        self.clear_seen();
     }
 
-    /// Clears what this worker remembers of a watch that has ended.
-    pub(crate) fn clear_watch(&self) {
-        self.idle_state.watch.take();
+    /// Clears what the looks of a watch that has ended have seen.
+    pub(crate) fn clear_seen(&self) {
         let mut seen = self.idle_state.seen.take();
         seen.clear();
         self.idle_state.seen.set(seen);
-        self.idle_state.looked_at.set(None);
     }
 }
 

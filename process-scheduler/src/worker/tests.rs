@@ -9,7 +9,9 @@ use std::{
     panic,
     sync::{Mutex, mpsc},
     task::Waker,
+    thread,
 };
+use worker_idle::Wait;
 
 struct Panics;
 
@@ -69,7 +71,7 @@ fn owner_is_not_stuck_before_the_interval_of_the_watch_ends() {
     let mut worker = Worker::new(&context, Box::new(EndsAtOnce));
     let begun = Instant::now();
     worker.park();
-    assert!(worker.takes_last, "the owner is stuck");
+    assert!(worker.stuck.is_some(), "the owner is stuck");
     // The first interval of a watch is a millisecond.
     assert!(begun.elapsed() >= Duration::from_millis(1));
 }
@@ -118,6 +120,152 @@ fn owner_is_stuck_only_after_an_interval_behind_its_last_step() {
     };
     let mut worker = Worker::new(&context, Box::new(park));
     worker.park();
-    assert!(worker.takes_last, "the owner is stuck");
+    assert!(worker.stuck.is_some(), "the owner is stuck");
     assert!(last_step.lock().unwrap().elapsed() >= Duration::from_millis(1));
+}
+
+/// A run that ends at once.
+struct Ends;
+
+impl Run for Ends {
+    fn run(self: Arc<Self>, _: &mut RunSlice<'_>) -> Option<Runnable> {
+        None
+    }
+}
+
+/// A parker whose parks soon end by an event. The delivery of an event makes processes ready.
+struct Rings {
+    shared: Arc<Shared>,
+    rings: bool,
+    wakes: u32,
+}
+
+impl Park for Rings {
+    fn park(&mut self) {
+        self.park_timeout(Duration::MAX);
+    }
+
+    fn park_timeout(&mut self, _: Duration) {
+        thread::sleep(Duration::from_micros(100));
+        self.rings = true;
+    }
+
+    fn has_events(&self) -> bool {
+        self.rings
+    }
+
+    fn deliver(&mut self) {
+        self.rings = false;
+        for _ in 0..self.wakes {
+            submit(&self.shared, Runnable(Arc::new(Ends)));
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        Waker::noop().clone()
+    }
+}
+
+/// Makes the context of worker 0 of two, which this thread is from now on, and a parker for the
+/// worker. Each event wakes this number of processes. Worker 1 sleeps.
+fn worker_with_events(wakes: u32) -> (Box<WorkerContext>, Rings, ClearContext) {
+    let deques = [Deque::new(), Deque::new()];
+    let stealers = deques.iter().map(Deque::stealer).collect();
+    let wakers = vec![Waker::noop().clone(); 2];
+    let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
+    shared.idle.sleep(1, false);
+    let [own, _] = deques;
+    let rings = Rings {
+        shared: shared.clone(),
+        rings: false,
+        wakes,
+    };
+    let context = Box::new(WorkerContext::new(shared, 0, own));
+    CONTEXT.set(&raw const *context);
+    (context, rings, ClearContext)
+}
+
+/// Fails if a watch begins anew after each event, or if a process that an event wakes requests a
+/// watcher: each sleep of the watcher then has a limit, as long as events come.
+#[test]
+fn watch_ends_although_an_event_ends_each_sleep_of_the_watcher() {
+    for wakes in [0, 1] {
+        let (context, rings, _clear) = worker_with_events(wakes);
+        let idle = &context.shared.idle;
+        let mut worker = Worker::new(&context, Box::new(rings));
+        idle.want_watcher();
+        let begun = Instant::now();
+        while idle.is_watcher_wanted() || context.watch.get() != WatchState::default() {
+            worker.wait();
+            assert!(begun.elapsed() < Duration::from_secs(600));
+            while let Some(runnable) = worker.find() {
+                worker.serve(runnable);
+            }
+        }
+        assert!(!idle.is_watched() && !idle.was_notified(1));
+    }
+}
+
+/// Fails if a second process that the events of a busy worker wake notifies nobody.
+#[test]
+fn events_that_wake_two_processes_notify_a_sleeper() {
+    for wakes in [1, 2] {
+        let (context, mut rings, _clear) = worker_with_events(wakes);
+        rings.rings = true;
+        let mut worker = Worker::new(&context, Box::new(rings));
+        worker.deliver();
+        assert_eq!(context.shared.idle.was_notified(1), wakes == 2);
+    }
+}
+
+/// Fails if a worker runs another process while nobody watches one that an event has woken.
+#[test]
+fn process_of_an_event_is_watched_behind_one_of_the_injector() {
+    let (context, rings, _clear) = worker_with_events(1);
+    let shared = &context.shared;
+    let mut worker = Worker::new(&context, Box::new(rings));
+    worker.wait();
+    assert!(!shared.idle.is_watcher_wanted() && !shared.idle.was_notified(1));
+    shared.injector.requeue(Runnable(Arc::new(Ends)));
+    worker.picks_from_injector = true;
+    assert!(worker.find().is_some() && shared.injector.is_empty());
+    assert!(shared.idle.is_watcher_wanted());
+}
+
+/// Fails if a worker looks for processes before a park although its rule is to save power.
+#[test]
+fn only_rules_other_than_power_look_before_a_park() {
+    let looks = |wait| {
+        let (context, rings, _clear) = worker_with_events(0);
+        let mut worker = Worker::new(&context, Box::new(rings));
+        worker.backoff = Backoff::eager().with(wait);
+        let looks = |_: &u32| {
+            context.shared.injector.requeue(Runnable(Arc::new(Ends)));
+            worker.back_off().is_some()
+        };
+        (0..100).filter(looks).count()
+    };
+    assert_eq!(looks(Wait::Power), 0);
+    // A wait that a busy machine makes late is followed by parks without waits.
+    assert!(looks(Wait::Adaptive) > 0 && looks(Wait::Latency) > 0);
+}
+
+/// Fails if a wait takes the last process from an owner too early, or after a step of the owner, or
+/// never.
+#[test]
+fn wait_takes_the_last_process_of_a_stuck_owner_at_look_15() {
+    for makes_step in [true, false] {
+        let (context, _owner) = sleeper_beside_an_owner();
+        let mut worker = Worker::new(&context, Box::new(EndsAtOnce));
+        context.shared.idle.wake_self(0);
+        worker.searching = true;
+        let mut at_wait = Vec::new();
+        worker.record_steps(&mut at_wait);
+        assert!((1..15).all(|look| worker.look_in_wait(look, &at_wait).is_none()));
+        if makes_step {
+            context.shared.counters.workers[1].count_step();
+        }
+        let taken = worker.look_in_wait(15, &at_wait);
+        assert_eq!(taken.is_none(), makes_step);
+    }
 }

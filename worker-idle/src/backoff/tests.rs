@@ -162,6 +162,10 @@ fn rule_that_changes_begins_anew() {
     let mut again = latency.with(Wait::Power).with(Wait::Adaptive);
     assert_eq!((0..FIRST).filter(|_| again.is_due()).count(), 1);
     assert_eq!(backoff.with(Wait::Adaptive), backoff);
+    let mut paused = Backoff::eager();
+    assert!(paused.is_due());
+    paused.lost();
+    assert!(paused.with(Wait::Latency).is_due());
 }
 
 #[test]

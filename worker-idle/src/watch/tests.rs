@@ -110,6 +110,34 @@ fn watch_resumes_from_its_state() {
     assert_eq!(watch.limit(), 4 * MS);
 }
 
+/// Fails if a watch that goes on in another sleep begins its interval anew.
+#[test]
+fn interval_of_a_watch_goes_on_between_sleeps() {
+    let (idle, state) = (wanted(), Cell::default());
+    let watch = Watch::begin(&idle, 0, &state).unwrap();
+    assert!(watch.until_look() <= MS);
+    drop(watch);
+    std::thread::sleep(MS);
+    assert!(Watch::begin(&idle, 0, &state).unwrap().is_due());
+}
+
+/// Fails if the interval is not that since the last look.
+#[test]
+fn look_begins_an_interval() {
+    let (idle, state) = (wanted(), Cell::default());
+    let mut looked_at = Instant::now();
+    let mut watch = Watch::begin(&idle, 0, &state).unwrap();
+    for interval in [1, 2, 4, 8, 8, 8, 8].map(|n| n * MS) {
+        while !watch.is_due() {
+            std::thread::sleep(watch.until_look());
+        }
+        assert!(looked_at.elapsed() >= interval);
+        looked_at = Instant::now();
+        let _ = watch.record_look(false);
+    }
+    assert_eq!(state.get(), WatchState::default());
+}
+
 #[test]
 fn watch_resumed_for_each_look_is_given_up_too() {
     let (idle, state) = (wanted(), Cell::default());
