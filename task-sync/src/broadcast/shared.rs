@@ -130,13 +130,14 @@ impl<T> Shared<T> {
 
     /// Adds a sender if there is one.
     pub(super) fn upgrade(&self) -> bool {
-        // Ordering: Relaxed in all three. The handle itself orders what the new sender does; a
-        // count that is not zero publishes nothing.
-        let mut senders = self.senders.load(Relaxed);
+        // Acquires what the last sender did, if there is none.
+        let mut senders = self.senders();
         while senders != 0 {
+            // Ordering: Relaxed on success: a count that is not zero publishes nothing. Acquire on
+            // failure, as in `senders`.
             match self
                 .senders
-                .compare_exchange(senders, senders + 1, Relaxed, Relaxed)
+                .compare_exchange(senders, senders + 1, Relaxed, Acquire)
             {
                 Ok(_) => return true,
                 Err(now) => senders = now,

@@ -175,9 +175,11 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
 
     /// Adds a sender, unless there is none any more.
     pub(super) fn try_add_sender(&self) -> bool {
-        // Ordering: Relaxed: a sender from before keeps the channel, and it orders nothing.
         let add = |n| (n != 0 && n < MOST_HANDLES).then(|| n + 1);
-        let added = self.strong.fetch_update(Relaxed, Relaxed, add);
+        // Ordering: Relaxed on success: a sender from before keeps the channel, and it orders
+        // nothing. Acquire on failure pairs with the Release of `drop_sender`: the caller sees what
+        // the last sender did.
+        let added = self.strong.fetch_update(Relaxed, Acquire, add);
         assert!(
             !added.is_err_and(|n| n != 0),
             "a channel of too many senders"

@@ -123,7 +123,7 @@ impl RawSemaphore {
         let mut word = self.word.load(Relaxed);
         loop {
             if word & CLOSED != 0 {
-                return Err(Refused::Closed);
+                return Err(self.refused_by_close());
             }
             // A request for nothing disturbs no waiter.
             if permits > 0 && (word & WAITERS != 0 || word >> SHIFT < permits) {
@@ -140,6 +140,15 @@ impl RawSemaphore {
                 Err(now) => word = now,
             }
         }
+    }
+
+    /// Orders the caller, which has seen `CLOSED`, after the close.
+    #[cold]
+    fn refused_by_close(&self) -> Refused {
+        // Ordering: Acquire pairs with the Release of `close`. `CLOSED` stays set, so this load
+        // reads the close or a later change, which continues its Release as a read-modify-write.
+        self.word.load(Acquire);
+        Refused::Closed
     }
 
     /// Polls for permits. The waiter is new, or the same as in the last poll.
@@ -186,7 +195,7 @@ impl RawSemaphore {
         let waker = waker.clone();
         let mut locked = self.waiters.lock();
         // Ordering: Relaxed, a guess that the exchange checks. The flags are exact, as only the
-        // lock's holder changes them.
+        // lock's holder changes them; the lock orders this after a close.
         let mut word = self.word.load(Relaxed);
         let lacking = loop {
             if word & CLOSED != 0 {
@@ -360,7 +369,7 @@ impl RawSemaphore {
         let flags = self.word.load(Relaxed) & (CLOSED | WAITERS);
         // The queue is split off below, under this lock (rule 1). The permits stay as they are, as
         // either flag changes from what it was read as.
-        // Ordering: Release pairs with the Acquire of `is_closed`.
+        // Ordering: Release pairs with the Acquire of `is_closed` and of `refused_by_close`.
         self.word.fetch_xor(flags ^ CLOSED, Release);
         locked.wake_all(|_| ());
     }
