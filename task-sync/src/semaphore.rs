@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use core::{
     error::Error,
     fmt,
-    mem::{forget, replace},
+    mem::forget,
     panic::{RefUnwindSafe, UnwindSafe},
 };
 use raw::{AsSemaphore, Closed, Permits, RawSemaphore, Refused};
@@ -87,10 +87,7 @@ impl Semaphore {
         /// # Panics
         /// If there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
         pub const fn const_new(permits: usize) -> Self {
-            assert!(
-                permits <= Self::MAX_PERMITS,
-                "a semaphore has at most Semaphore::MAX_PERMITS permits"
-            );
+            assert!(permits <= Self::MAX_PERMITS, "{}", raw::TOO_MANY);
             Self { raw: RawSemaphore::new(permits) }
         }
     }
@@ -111,13 +108,11 @@ impl Semaphore {
     /// Adds permits, and gives them to the tasks that wait.
     ///
     /// # Panics
-    /// If there would be more than [`MAX_PERMITS`](Self::MAX_PERMITS) permits. None is added then.
+    /// If more than [`MAX_PERMITS`](Self::MAX_PERMITS) permits would be available. Tasks that wait
+    /// get theirs all the same, and none of the others is added.
     #[track_caller]
     pub fn add_permits(&self, permits: usize) {
-        assert!(
-            self.raw.add(permits),
-            "a semaphore has at most Semaphore::MAX_PERMITS permits"
-        );
+        assert!(self.raw.add(permits), "{}", raw::TOO_MANY);
     }
 
     /// Takes up to `permits` permits away for ever, and returns how many it took: those that are
@@ -336,6 +331,11 @@ impl fmt::Debug for Semaphore {
 
 /// Permits of a [`Semaphore`]. Their drop gives them back.
 ///
+/// # Panics
+/// The drop panics if more than [`Semaphore::MAX_PERMITS`] would be available then, which takes
+/// calls of [`Semaphore::add_permits`] while permits are in use. These permits are gone, and the
+/// semaphore stays usable.
+///
 /// ```
 /// use task_sync::Semaphore;
 ///
@@ -366,14 +366,16 @@ impl SemaphorePermit<'_> {
     /// Adds the permits of `other` to these.
     ///
     /// # Panics
-    /// If `other` is of another semaphore.
+    /// If `other` is of another semaphore, or if these would be more than
+    /// [`Semaphore::MAX_PERMITS`]. `other` is given back then.
     #[track_caller]
     pub fn merge(&mut self, mut other: Self) {
         assert!(
             core::ptr::eq(self.semaphore, other.semaphore),
             "permits of two semaphores can't be merged"
         );
-        self.permits += replace(&mut other.permits, 0);
+        self.permits = merged(self.permits, other.permits);
+        other.permits = 0;
     }
 
     /// Splits `n` permits off. Returns `None`, and changes nothing, if there are fewer.
@@ -399,6 +401,9 @@ impl Drop for SemaphorePermit<'_> {
 }
 
 /// Permits of a [`Semaphore`] that hold the semaphore alive. Their drop gives them back.
+///
+/// # Panics
+/// The drop panics as that of a [`SemaphorePermit`] does.
 ///
 /// ```
 /// use futures::executor::block_on;
@@ -432,14 +437,16 @@ impl OwnedSemaphorePermit {
     /// Adds the permits of `other` to these.
     ///
     /// # Panics
-    /// If `other` is of another semaphore.
+    /// If `other` is of another semaphore, or if these would be more than
+    /// [`Semaphore::MAX_PERMITS`]. `other` is given back then.
     #[track_caller]
     pub fn merge(&mut self, mut other: Self) {
         assert!(
             Arc::ptr_eq(&self.semaphore, &other.semaphore),
             "permits of two semaphores can't be merged"
         );
-        self.permits += replace(&mut other.permits, 0);
+        self.permits = merged(self.permits, other.permits);
+        other.permits = 0;
     }
 
     /// Splits `n` permits off. Returns `None`, and changes nothing, if there are fewer.
@@ -467,6 +474,14 @@ impl Drop for OwnedSemaphorePermit {
     fn drop(&mut self) {
         self.semaphore.raw.release(self.permits);
     }
+}
+
+/// Returns the sum of two numbers of permits, unless it is above the limit.
+#[track_caller]
+fn merged(permits: usize, more: usize) -> usize {
+    let sum = permits.checked_add(more);
+    sum.filter(|sum| *sum <= Semaphore::MAX_PERMITS)
+        .expect(raw::TOO_MANY)
 }
 
 /// The error of an acquire: the semaphore is closed.

@@ -158,7 +158,7 @@ fn check(shared: &Protected) {
 }
 
 /// A permit goes to a waiter that is dropped, and from there to another thread. Fails if the
-/// fetch_add of `settle` is Relaxed.
+/// exchange of `settle` is Relaxed.
 #[test]
 fn permit_of_a_dropped_wait_is_ordered() {
     model(|| {
