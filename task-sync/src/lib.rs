@@ -33,7 +33,6 @@ mod semaphore;
 mod set_once;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod testing;
-mod until;
 #[cfg(doctest)]
 mod variance;
 mod wait;

@@ -5,7 +5,7 @@ use super::{
     shared::{Shared, Tail},
 };
 use crate::{
-    until::{Condition, Until},
+    wait::{Condition, until},
     waiters::Waiters,
     waiting::Waiting,
 };
@@ -216,7 +216,7 @@ impl<T: Clone> Receiver<T> {
     /// # Panics
     /// If the clone of the value panics. The next call goes on with the next value.
     pub fn recv(&mut self) -> impl Future<Output = Result<T, RecvError>> {
-        Until::new(Receiving(self))
+        until(Receiving(self))
     }
 
     /// Receives the next value, if it was sent.

@@ -19,7 +19,7 @@
 //!    wakes all. So a receiver that finds no sender, and then no value, has got all values.
 use super::ring::{MAX_RECEIVERS, Missing, Ring};
 use crate::{
-    until::Condition,
+    wait::Condition,
     waiters::{Locked, Waiters},
 };
 use alloc::sync::Arc;

@@ -46,9 +46,9 @@ fn poll_with_another_waker_replaces_the_first() {
 fn poll_before_the_wake_takes_the_value() {
     let (tx, mut rx) = channel(2);
     let (woken, waker) = Woken::new();
-    let mut wait = Box::pin(rx.recv());
     // The task is polled again for another reason, after the send.
     for n in 0..3 {
+        let mut wait = Box::pin(rx.recv());
         assert!(poll(&mut wait, &waker).is_pending());
         tx.send(n).unwrap();
         assert_eq!(woken.take(), 1);

@@ -2,7 +2,7 @@
 use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::handle::{Rx, Tx, Weak};
 use super::permit::{Permit, PermitIterator};
-use super::reserve::Reserve;
+use super::reserve::reserve;
 use super::room::MAX_CAPACITY;
 use core::{
     fmt,
@@ -110,7 +110,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// Hands the message back if the receiver is dropped or closes the channel.
     pub async fn send(&self, message: T) -> Result<(), SendError<T>> {
-        match Reserve::new(&self.tx, 1).await {
+        match reserve(&self.tx, 1).await {
             Ok(()) => {
                 Permit::new(&self.tx).send(message);
                 Ok(())
@@ -172,10 +172,10 @@ impl<T> Sender<T> {
         timeout: F,
     ) -> Result<(), SendTimeoutError<T>> {
         let reserved = {
-            let mut reserve = pin!(Reserve::new(&self.tx, 1));
+            let mut reserved = pin!(reserve(&self.tx, 1));
             let mut timeout = pin!(timeout);
             poll_fn(|cx| {
-                if let Poll::Ready(reserved) = reserve.as_mut().poll(cx) {
+                if let Poll::Ready(reserved) = reserved.as_mut().poll(cx) {
                     return Poll::Ready(Some(reserved));
                 }
                 timeout.as_mut().poll(cx).map(|_| None)
@@ -234,7 +234,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel.
     pub async fn reserve(&self) -> Result<Permit<'_, T>, SendError<()>> {
-        Reserve::new(&self.tx, 1).await.map_err(SendError)?;
+        reserve(&self.tx, 1).await.map_err(SendError)?;
         Ok(Permit::new(&self.tx))
     }
 
@@ -259,7 +259,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel, or if `count` is above the capacity.
     pub async fn reserve_many(&self, count: usize) -> Result<PermitIterator<'_, T>, SendError<()>> {
-        Reserve::new(&self.tx, count).await.map_err(SendError)?;
+        reserve(&self.tx, count).await.map_err(SendError)?;
         Ok(PermitIterator::new(&self.tx, count))
     }
 
@@ -283,7 +283,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel.
     pub async fn reserve_owned(self) -> Result<OwnedPermit<T>, SendError<()>> {
-        Reserve::new(&self.tx, 1).await.map_err(SendError)?;
+        reserve(&self.tx, 1).await.map_err(SendError)?;
         Ok(OwnedPermit::new(self))
     }
 

@@ -98,7 +98,7 @@ pub(super) struct Need {
 const NEVER: usize = usize::MAX;
 
 impl Need {
-    pub(super) fn of(count: usize) -> Self {
+    pub(super) const fn of(count: usize) -> Self {
         Self {
             lacks: count,
             has: 0,

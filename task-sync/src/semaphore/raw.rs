@@ -430,7 +430,11 @@ impl<H: AsSemaphore> Request for Permits<H> {
     type Output = Result<(), Closed>;
 
     #[inline]
-    unsafe fn poll(&self, waiter: Pin<&Waiter<u32>>, waker: &Waker) -> Poll<Result<(), Closed>> {
+    unsafe fn poll(
+        &mut self,
+        waiter: Pin<&Waiter<u32>>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Closed>> {
         // SAFETY: the caller's.
         unsafe {
             self.of
@@ -439,7 +443,7 @@ impl<H: AsSemaphore> Request for Permits<H> {
         }
     }
 
-    unsafe fn cancel(&self, waiter: Pin<&Waiter<u32>>) {
+    unsafe fn cancel(&mut self, waiter: Pin<&Waiter<u32>>) {
         // SAFETY: the caller's.
         unsafe { self.of.semaphore().cancel(waiter, self.permits) };
     }

@@ -3,7 +3,7 @@ use super::{
     error::RecvError,
     value::{Changed, Reading, Shared, Version},
 };
-use crate::{coop, until::Until, waiting::Waiting};
+use crate::{coop, wait::until, waiting::Waiting};
 use alloc::sync::Arc;
 use core::{
     fmt,
@@ -147,7 +147,7 @@ impl<T> Receiver<T> {
     /// # Errors
     /// No sender is left, and this receiver has seen the last value.
     pub fn changed(&mut self) -> impl Future<Output = Result<(), RecvError>> {
-        Until::new(Changed {
+        until(Changed {
             shared: &self.shared,
             seen: &mut self.seen,
         })
@@ -191,7 +191,7 @@ impl<T> Receiver<T> {
                 shared: &self.shared,
                 seen: &mut seen,
             };
-            Until::new(changed).await?;
+            until(changed).await?;
         }
     }
 
