@@ -27,6 +27,7 @@ mod one_receiver_counts;
 #[cfg(doctest)]
 mod one_receiver_variance;
 pub mod oneshot;
+mod panics;
 mod parking;
 mod rwlock;
 mod semaphore;

@@ -116,7 +116,7 @@ impl<T> Receiver<T> {
     /// ```
     ///
     /// # Panics
-    /// If there are more than `usize::MAX / 4` receivers.
+    /// If there are more than `usize::MAX / 32` receivers.
     #[track_caller]
     pub fn resubscribe(&self) -> Self {
         Self::new(self.shared.clone())
@@ -214,7 +214,8 @@ impl<T: Clone> Receiver<T> {
     ///   next call goes on with the oldest value that is left.
     ///
     /// # Panics
-    /// If the clone of the value panics. The next call goes on with the next value.
+    /// If the clone of the value panics, or the drop of a value that was replaced during its clone.
+    /// The next call goes on with the next value.
     pub fn recv(&mut self) -> impl Future<Output = Result<T, RecvError>> {
         until(Receiving(self))
     }

@@ -103,7 +103,7 @@ impl<T> Sender<T> {
     /// ```
     ///
     /// # Panics
-    /// If there are more than `usize::MAX / 4` receivers.
+    /// If there are more than `usize::MAX / 32` receivers.
     #[track_caller]
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver::new(self.shared.clone())

@@ -19,6 +19,7 @@
 //!    wakes all. So a receiver that finds no sender, and then no value, has got all values.
 use super::ring::{MAX_RECEIVERS, Missing, Ring};
 use crate::{
+    panics::{drop_each, resume},
     wait::Condition,
     waiters::{Locked, Waiters},
 };
@@ -109,12 +110,12 @@ impl<T> Shared<T> {
         }
         // Older values are replaced.
         let unread = end.wrapping_sub(next).min(self.ring.capacity());
-        for back in (1..=unread).rev() {
+        let skipped = (1..=unread).rev().filter_map(|back| {
             // SAFETY: the receiver was counted for each position from `next` to `end` (rule 1), and
             // it gets none of them any more.
-            let skipped = unsafe { self.ring.skip(end.wrapping_sub(back)) };
-            drop(skipped);
-        }
+            unsafe { self.ring.skip(end.wrapping_sub(back)) }.ok()?
+        });
+        resume(drop_each(skipped));
     }
 
     pub(super) fn senders(&self) -> usize {
