@@ -259,6 +259,96 @@ impl Semaphore {
         Ok(self.owned_permit(permits))
     }
 
+    /// Blocks this thread until it has a permit.
+    ///
+    /// Not for a task: the thread of a task that blocks can't run the task that has the permits.
+    ///
+    /// ```
+    /// use std::{sync::Arc, thread};
+    /// use task_sync::Semaphore;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.blocking_acquire().unwrap();
+    /// let other = {
+    ///     let semaphore = semaphore.clone();
+    ///     thread::spawn(move || drop(semaphore.blocking_acquire().unwrap()))
+    /// };
+    /// drop(permit);
+    /// other.join().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`acquire`](Self::acquire).
+    #[cfg(feature = "std")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    pub fn blocking_acquire(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+        crate::blocking::block_on(self.acquire())
+    }
+
+    /// Blocks this thread until it has `permits` permits at once.
+    ///
+    /// Not for a task, as [`blocking_acquire`](Self::blocking_acquire).
+    ///
+    /// ```
+    /// let semaphore = task_sync::Semaphore::new(3);
+    /// let permits = semaphore.blocking_acquire_many(2).unwrap();
+    /// assert_eq!((permits.num_permits(), semaphore.available_permits()), (2, 1));
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`acquire`](Self::acquire).
+    #[cfg(feature = "std")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    pub fn blocking_acquire_many(&self, permits: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
+        crate::blocking::block_on(self.acquire_many(permits))
+    }
+
+    /// Blocks this thread until it has a permit that holds the semaphore alive.
+    ///
+    /// Not for a task, as [`blocking_acquire`](Self::blocking_acquire).
+    ///
+    /// ```
+    /// use std::{sync::Arc, thread};
+    /// use task_sync::Semaphore;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(1));
+    /// let permit = semaphore.clone().blocking_acquire_owned().unwrap();
+    /// thread::spawn(move || drop(permit)).join().unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`acquire`](Self::acquire).
+    #[cfg(feature = "std")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, AcquireError> {
+        crate::blocking::block_on(self.acquire_owned())
+    }
+
+    /// Blocks this thread until it has `permits` permits at once, which hold the semaphore alive.
+    ///
+    /// Not for a task, as [`blocking_acquire`](Self::blocking_acquire).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use task_sync::Semaphore;
+    ///
+    /// let semaphore = Arc::new(Semaphore::new(3));
+    /// let permits = semaphore.clone().blocking_acquire_many_owned(2).unwrap();
+    /// assert_eq!((permits.num_permits(), semaphore.available_permits()), (2, 1));
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`acquire`](Self::acquire).
+    #[cfg(feature = "std")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    pub fn blocking_acquire_many_owned(
+        self: Arc<Self>,
+        permits: u32,
+    ) -> Result<OwnedSemaphorePermit, AcquireError> {
+        crate::blocking::block_on(self.acquire_many_owned(permits))
+    }
+
     /// Closes the semaphore: no permit is acquired any more, and tasks that wait get an error.
     /// Permits that were acquired stay valid.
     pub fn close(&self) {
@@ -345,6 +435,7 @@ impl fmt::Debug for Semaphore {
 /// assert_eq!((permit.num_permits(), half.num_permits()), (2, 2));
 /// assert!(permit.split(3).is_none());
 /// permit.merge(half);
+/// assert!(std::ptr::eq(permit.semaphore(), &semaphore));
 /// drop(permit);
 /// assert_eq!(semaphore.available_permits(), 5);
 /// semaphore.try_acquire().unwrap().forget(); // One permit less from now on.
@@ -385,6 +476,11 @@ impl SemaphorePermit<'_> {
             semaphore: self.semaphore,
             permits: n,
         })
+    }
+
+    /// Returns the semaphore that the permits are of.
+    pub fn semaphore(&self) -> &Semaphore {
+        self.semaphore
     }
 
     /// Returns how many permits these are.

@@ -4,6 +4,7 @@ use super::handle::{Rx, Tx, Weak};
 use super::permit::{Permit, PermitIterator};
 use super::reserve::reserve;
 use super::room::MAX_CAPACITY;
+use crate::waiting::Waiting;
 use core::{
     fmt,
     future::{Future, poll_fn},
@@ -379,6 +380,27 @@ impl<T> Sender<T> {
     pub fn max_capacity(&self) -> usize {
         self.tx.room.max_capacity()
     }
+
+    /// Calls `f` for each task that waits for room in this channel, in the order of the queue, with
+    /// the number of messages for which it lacks room. For dumps of tasks; see [`Waiting`] for what
+    /// `f` may do. The task that waits for a message is not listed.
+    ///
+    /// ```
+    /// use futures::{FutureExt, future::join};
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, _rx) = mpsc::channel(3);
+    /// tx.try_send(1).unwrap();
+    /// let count = async {
+    ///     let mut lacking = Vec::new();
+    ///     tx.for_each_waiter(|task| lacking.push(task.needed()));
+    ///     assert_eq!(lacking, [1]); // It has got room for two messages.
+    /// };
+    /// assert!(join(tx.reserve_many(3), count).now_or_never().is_none());
+    /// ```
+    pub fn for_each_waiter(&self, f: impl FnMut(&Waiting<'_>)) {
+        self.tx.room.for_each_waiter(f);
+    }
 }
 
 impl<T> Receiver<T> {
@@ -405,6 +427,27 @@ impl<T> Receiver<T> {
     /// ```
     pub fn max_capacity(&self) -> usize {
         self.rx.chan().room.max_capacity()
+    }
+
+    /// Calls `f` for each task that waits for room in this channel, in the order of the queue, with
+    /// the number of messages for which it lacks room. For dumps of tasks; see [`Waiting`] for what
+    /// `f` may do. The task that waits for a message is not listed.
+    ///
+    /// ```
+    /// use futures::{FutureExt, future::join};
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, rx) = mpsc::channel(3);
+    /// tx.try_send(1).unwrap();
+    /// let count = async {
+    ///     let mut lacking = Vec::new();
+    ///     rx.for_each_waiter(|task| lacking.push(task.needed()));
+    ///     assert_eq!(lacking, [1]); // It has got room for two messages.
+    /// };
+    /// assert!(join(tx.reserve_many(3), count).now_or_never().is_none());
+    /// ```
+    pub fn for_each_waiter(&self, f: impl FnMut(&Waiting<'_>)) {
+        self.rx.chan().room.for_each_waiter(f);
     }
 }
 

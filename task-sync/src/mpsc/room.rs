@@ -39,6 +39,7 @@
 //!    reserved afterwards.
 use super::error::TrySendError;
 use crate::waiters::{Batch, Locked, Waiter, Waiters, wake_batch};
+use crate::waiting::Waiting;
 use core::{
     pin::Pin,
     task::{Poll, Waker, ready},
@@ -358,6 +359,12 @@ impl<S, R> Room<S, R> {
         // SAFETY: the caller's.
         let need = ready!(unsafe { self.waiting.poll(waiter, waker) });
         Poll::Ready(if need.lacks == NEVER { Err(()) } else { Ok(()) })
+    }
+
+    /// Calls `f` for each task that waits for room, in the order of the queue.
+    pub(super) fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
+        let mut waiting = self.waiting.lock();
+        waiting.for_each(|waker, need| f(&Waiting::new(waker, need.lacks)));
     }
 
     /// Takes a waiter out of the queue, and gives back what it was granted. Returns whether the

@@ -99,6 +99,21 @@ impl<T> Receiver<T> {
         }
     }
 
+    /// Returns whether no sender is left. The last value stays.
+    ///
+    /// ```
+    /// use task_sync::watch;
+    ///
+    /// let (tx, rx) = watch::channel(1);
+    /// assert!(!rx.is_closed());
+    /// drop(tx);
+    /// assert!(rx.is_closed());
+    /// assert_eq!(*rx.borrow(), 1);
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.shared.version().1
+    }
+
     /// Counts the value as not seen. The next [`changed`](Self::changed) returns at once.
     ///
     /// ```
