@@ -1,32 +1,46 @@
-//! Tools of the tests: wakers that count, one poll of a future, and random numbers.
-use core::pin::Pin;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
-    task::{Context, Poll, Wake, Waker},
+//! Tools of the tests and models: a waker that counts, one poll of a future, and random numbers.
+#![cfg_attr(any(selvedge_loom, selvedge_shuttle), allow(dead_code))]
+use core::{
+    pin::Pin,
+    task::{Context, Poll, Waker},
 };
+use std::boxed::Box;
+use sync_shim::{
+    atomic::{
+        AtomicUsize,
+        Ordering::{Acquire, Release},
+    },
+    sync::Arc,
+};
+use waker_vtable::{WakeRef, from_arc};
 
 /// A task that counts its wakes.
-#[derive(Default)]
 pub(crate) struct Woken(AtomicUsize);
 
 impl Woken {
     pub(crate) fn new() -> (Arc<Self>, Waker) {
-        let woken = Arc::new(Self::default());
-        (woken.clone(), woken.into())
+        let this = Arc::new(Self(AtomicUsize::new(0)));
+        let waker = from_arc(this.clone());
+        (this, waker)
+    }
+
+    /// Returns the number of wakes.
+    pub(crate) fn times(&self) -> usize {
+        // Ordering: Acquire pairs with `wake`, as a poll is ordered after the wake that caused it.
+        self.0.load(Acquire)
     }
 
     /// Returns the number of wakes since the last call.
     pub(crate) fn take(&self) -> usize {
-        self.0.swap(0, SeqCst)
+        // Ordering: as in `times`.
+        self.0.swap(0, Acquire)
     }
 }
 
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
+impl WakeRef for Woken {
+    fn wake(&self) {
+        // Ordering: Release pairs with `times` and `take`.
+        self.0.fetch_add(1, Release);
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
-use crate::woken::Woken;
+use crate::testing::Woken;
 use alloc::{boxed::Box, vec::Vec};
 use core::{
     future::Future,
