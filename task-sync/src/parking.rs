@@ -43,6 +43,9 @@ pub(crate) const LOCKED: usize = 1;
 pub(crate) const PARKED: usize = 2;
 pub(crate) const UNIT: usize = 4;
 
+/// No lock is added to a word of at least this much.
+const MOST: usize = usize::MAX / 2;
+
 /// How often a thread looks at a lock that is held before it sleeps. It often waits for the clone
 /// of a small value, which takes less time than a sleep.
 const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
@@ -161,7 +164,7 @@ fn try_lock(word: &AtomicUsize, blocking: usize, added: usize) -> Result<usize, 
     let mut seen = word.load(Relaxed);
     while seen & blocking == 0 {
         // Guards may be forgotten: the count must not run into the bits.
-        assert!(seen < usize::MAX / 2, "too many guards of one lock");
+        assert!(seen < MOST, "too many guards of one lock");
         // Ordering: Acquire pairs with the Release of `unlock`. Relaxed on failure: the value is
         // the next guess.
         match word.compare_exchange(seen, seen + added, Acquire, Relaxed) {
@@ -174,3 +177,5 @@ fn try_lock(word: &AtomicUsize, blocking: usize, added: usize) -> Result<usize, 
 
 #[cfg(all(test, feature = "std"))]
 mod models;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -57,6 +57,18 @@ pub(crate) fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// Returns the seeds of the rounds of a test of random operations. `SELVEDGE_ITEMS` replaces the
+/// usual number of operations in all rounds, 100,000, and `SELVEDGE_SEED` the first seed.
+pub(crate) fn seeds(operations_in_a_round: usize) -> impl Iterator<Item = u64> {
+    let number = |name, usual: u64| match std::env::var(name) {
+        Ok(said) => said.parse().expect("the variable is a number"),
+        Err(_) => usual,
+    };
+    let rounds = number("SELVEDGE_ITEMS", 100_000).div_ceil(operations_in_a_round as u64);
+    let first = number("SELVEDGE_SEED", 0);
+    (0..rounds).map(move |round| first.wrapping_add(round))
+}
+
 /// Random numbers by a seed (xorshift).
 pub(crate) struct Random(u64);
 

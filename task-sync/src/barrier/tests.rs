@@ -1,6 +1,6 @@
 //! Tests of a barrier on one thread.
 use super::Barrier;
-use crate::testing::{Random, Woken, now, poll};
+use crate::testing::{Random, Woken, now, poll, seeds};
 use std::{
     sync::Arc,
     task::{Poll, Wake, Waker},
@@ -98,7 +98,7 @@ fn wait_that_was_ready_does_not_arrive_again() {
 
 #[test]
 fn random_operations_agree_with_a_count() {
-    for seed in 0..200 {
+    for seed in seeds(500) {
         let mut random = Random::new(seed);
         let size = 1 + random.below(4);
         let barrier = Barrier::new(size);

@@ -41,7 +41,7 @@ use sync_shim::atomic::Ordering::Relaxed;
 /// assert_eq!(received.join().unwrap(), 6);
 /// ```
 pub struct Receiver<T> {
-    shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Shared<T>>,
     /// The position of the next value. The receiver is counted for it, if it was sent.
     next: u64,
 }

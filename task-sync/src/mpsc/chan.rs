@@ -497,3 +497,6 @@ impl<T, const BOUNDED: bool> Drop for Chan<T, BOUNDED> {
         resume(panic);
     }
 }
+
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

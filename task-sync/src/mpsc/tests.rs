@@ -1,6 +1,6 @@
 use super::error::*;
 use super::*;
-use crate::testing::{Random, Woken};
+use crate::testing::{Random, Woken, seeds};
 use core::{
     future::Future,
     pin::{Pin, pin},
@@ -513,15 +513,7 @@ fn check_random_operations(seed: u64, operations: usize) {
 
 #[test]
 fn random_operations_agree_with_the_model() {
-    for seed in 0..100 {
-        check_random_operations(seed, 1_000);
-    }
-}
-
-#[test]
-#[ignore = "takes long"]
-fn more_random_operations_agree_with_the_model() {
-    for seed in 1_000..21_000 {
+    for seed in seeds(1_000) {
         check_random_operations(seed, 1_000);
     }
 }

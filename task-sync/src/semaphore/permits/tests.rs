@@ -1,6 +1,6 @@
 //! Tests of the semaphore on one thread.
 use super::*;
-use crate::testing::{Random, Woken, now, poll};
+use crate::testing::{Random, Woken, now, poll, seeds};
 use core::{pin::Pin, task::Poll};
 use std::{collections::VecDeque, task::Waker};
 
@@ -396,11 +396,5 @@ fn compare(seed: u64, operations: usize) {
 
 #[test]
 fn random_operations_match_a_plain_semaphore() {
-    (0..20).for_each(|seed| compare(seed, 5_000));
-}
-
-#[test]
-#[ignore = "takes long"]
-fn many_random_operations_match_a_plain_semaphore() {
-    (0..2_000).for_each(|seed| compare(seed, 20_000));
+    seeds(5_000).for_each(|seed| compare(seed, 5_000));
 }
