@@ -1,9 +1,10 @@
 //! The step `no-std`: builds and links, without `std`, the parts that promise not to need it.
 //!
-//! Each part builds alone, without its features and with one feature at a time. Then all of them are linked into a static library
-//! that has its own allocator and panic handler, and the library is linked into a program that
-//! runs. If a part used std, there would be two panic handlers, and the library would not build. A
-//! symbol of std in the library or in the program fails the step, too.
+//! Each part builds alone, without its features and with one feature at a time. Then all of them
+//! are linked into a static library that has its own allocator and panic handler, and the library
+//! is linked into a program that runs. If a part used std, there would be two panic handlers, and
+//! the library would not build. A symbol of std in the library or in the program fails the step,
+//! too.
 //!
 //! The library defines its own `rust_eh_personality`, which does nothing. Usually std defines it,
 //! and the unwinding tables of the prebuilt `core` and `alloc` name it, although nothing unwinds
