@@ -164,7 +164,8 @@ impl<T> Ring<T> {
     {
         let slot = self.slot(position);
         // Ordering: Relaxed. The answer matters if this thread has taken the value out.
-        if slot.left.load(Relaxed) & OUT != 0
+        if nested::CAN_TELL
+            && slot.left.load(Relaxed) & OUT != 0
             && nested::is_cloning(ptr::from_ref(slot).cast(), position)
         {
             // SAFETY: the caller's. The receiver does not get the value.

@@ -2,6 +2,13 @@
 //!
 //! Each thread has a list of the values that it clones at this moment: a clone may receive other
 //! values. Without `std` there is no such list, and under a model all threads would share one.
+
+/// Whether there is a list.
+pub(super) const CAN_TELL: bool = cfg!(all(
+    feature = "std",
+    not(any(selvedge_loom, selvedge_shuttle))
+));
+
 #[cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod listed {
     use core::{cell::Cell, ptr};
