@@ -194,16 +194,18 @@ impl<F: Fn()> Clone for OnClone<F> {
     }
 }
 
+type Boxed = Box<dyn Fn() + Send + Sync>;
+
 /// The clone sends, so that a send replaces the value that is being cloned.
 #[test]
 fn clone_that_uses_the_channel_is_harmless() {
-    type Value = OnClone<Box<dyn Fn()>>;
+    type Value = OnClone<Boxed>;
     let (tx, mut rx) = channel::<Value>(1);
     let mut other = tx.subscribe();
     let sender = tx.clone();
-    let uses: Arc<Box<dyn Fn()>> = Arc::new(Box::new(move || {
+    let uses: Arc<Boxed> = Arc::new(Box::new(move || {
         let mut rx = sender.subscribe();
-        let nothing: Arc<Box<dyn Fn()>> = Arc::new(Box::new(|| ()));
+        let nothing: Arc<Boxed> = Arc::new(Box::new(|| ()));
         assert!(sender.send(OnClone(nothing.clone())).is_ok());
         assert!(rx.try_recv().is_ok());
         assert!(sender.send(OnClone(nothing)).is_ok());
@@ -253,12 +255,11 @@ fn slow_clone_stops_nobody_else() {
 /// A clone that receives its own value would wait for itself. It may receive others.
 #[test]
 fn clone_that_receives_its_value_panics() {
-    type Value = OnClone<Box<dyn Fn()>>;
+    type Value = OnClone<Boxed>;
     let (tx, mut rx) = channel::<Value>(2);
-    let other = std::cell::RefCell::new(tx.subscribe());
+    let other = std::sync::Mutex::new(tx.subscribe());
     let mut last = tx.subscribe();
-    let receives =
-        Box::new(move || assert!(other.borrow_mut().try_recv().is_ok())) as Box<dyn Fn()>;
+    let receives = Box::new(move || assert!(other.lock().unwrap().try_recv().is_ok())) as Boxed;
     assert!(tx.send(OnClone(Arc::new(receives))).is_ok());
     let received = catch_unwind(AssertUnwindSafe(|| rx.try_recv().is_ok()));
     let panic = *received.unwrap_err().downcast::<&str>().unwrap();
