@@ -18,9 +18,9 @@
 //! and it goes on with the oldest value that is left.
 //!
 //! A value is cloned for each receiver but the last, which gets the value itself. Clones of one
-//! value run one at a time, so the values need not be `Sync`: a receiver that comes in the middle of
-//! another one's clone blocks its thread until the end of that. Nothing else waits for a clone, and
-//! a clone may use the channel. But it must not receive the value of which it is the clone, by
+//! value run one at a time, so the values need not be `Sync`: a receiver that comes in the middle
+//! of another one's clone blocks its thread until the end of that. Nothing else waits for a clone,
+//! and a clone may use the channel. But it must not receive the value of which it is the clone, by
 //! another receiver: that panics, and without `std` it never returns.
 //!
 //! # Costs

@@ -1,8 +1,8 @@
 //! Locks that are bits of a word, and a place where threads wait for them.
 //!
 //! A thread may have to wait for user code, for example for the clone of a value. So it does not
-//! spin for long: with `std` it sleeps. Many words may share one [`Parking`]: the slots of a channel
-//! do, so a lock costs two bits of a word that is there anyway.
+//! spin for long: with `std` it sleeps. Many words may share one [`Parking`]: the slots of a
+//! channel do, so a lock costs two bits of a word that is there anyway.
 //!
 //! # Fields
 //!
@@ -84,8 +84,8 @@ impl Parking {
         }
     }
 
-    /// Subtracts `subtracted`, which may wrap, and wakes the sleepers if no bit of `holders` is left
-    /// (rule 3).
+    /// Subtracts `subtracted`, which may wrap, and wakes the sleepers if no bit of `holders` is
+    /// left (rule 3).
     #[inline]
     pub(crate) fn unlock(&self, word: &AtomicUsize, subtracted: usize, holders: usize) {
         // Ordering: Release pairs with the Acquire of the next `try_lock`.

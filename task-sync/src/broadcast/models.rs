@@ -114,8 +114,8 @@ fn drop_of_the_last_receiver_ends_the_wait_for_it() {
 
 /// The last sender's thread writes and drops the sender. An upgrade that fails sees the write.
 ///
-/// Fails if the load of `senders` is Relaxed, or the failed exchange of `upgrade`, or the subtraction of
-/// `drop_sender`.
+/// Fails if the load of `senders` is Relaxed, or the failed exchange of `upgrade`, or the
+/// subtraction of `drop_sender`.
 #[test]
 fn failed_upgrade_shows_what_came_before_the_end() {
     model(|| {
