@@ -23,9 +23,9 @@ fn take(ring: &Values, position: u64) -> Result<u64, Missing> {
 }
 
 /// Two receivers take one value: one clones it, and the last takes it itself. Then the sender puts
-/// the next one without the lock. Fails if the Release of `unlock` is Relaxed, if `put` loads `left`
-/// Relaxed, if `take` does not wait while `OUT` is set, or if a receiver that sleeps until the value
-/// is back is not woken.
+/// the next one without the lock. Fails if the Release of `unlock` is Relaxed, if `put` loads
+/// `left` Relaxed, if `take` does not wait while `OUT` is set, or if a receiver that sleeps until
+/// the value is back is not woken.
 #[test]
 fn two_takes_release_the_value() {
     model(|| {
