@@ -5,7 +5,7 @@
 //! wait that is dropped in its round takes its arrival back. If its round is over it takes nothing
 //! back: the arrival was counted.
 use crate::{
-    coop::poll_proceed,
+    wait::{Request, Wait},
     waiters::{Waiter, Waiters},
     waiting::Waiting,
 };
@@ -14,7 +14,7 @@ use core::{
     future::Future,
     panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Poll, Waker, ready},
 };
 
 /// Lets a number of tasks wait for each other, again and again.
@@ -81,11 +81,11 @@ impl Barrier {
     /// assert!(barrier.wait().now_or_never().is_none());
     /// ```
     pub fn wait(&self) -> impl Future<Output = BarrierWaitResult> {
-        Wait {
+        let arrival = Arrival {
             barrier: self,
             round: None,
-            waiter: Waiter::new(()),
-        }
+        };
+        Wait::new(arrival, |_, result| result)
     }
 
     /// Calls `f` for each task that waits. For dumps of tasks; see [`Waiting`] for what `f` may do.
@@ -140,70 +140,46 @@ impl BarrierWaitResult {
     }
 }
 
-struct Wait<'a> {
+/// The request that all tasks of a round have arrived.
+struct Arrival<'a> {
     barrier: &'a Barrier,
     /// The round in which the task has arrived, if it waits.
     round: Option<usize>,
-    waiter: Waiter<()>,
 }
 
-impl Wait<'_> {
-    fn project(self: Pin<&mut Self>) -> (&Barrier, &mut Option<usize>, Pin<&Waiter<()>>) {
-        // SAFETY: no field is moved out of `this`.
-        let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the waiter is pinned with the future, and nothing gives another access to it.
-        let waiter = unsafe { Pin::new_unchecked(&this.waiter) };
-        (this.barrier, &mut this.round, waiter)
-    }
+impl Request for Arrival<'_> {
+    type Value = ();
+    const NEW: () = ();
+    type Output = BarrierWaitResult;
 
-    fn poll_wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
-        let (barrier, round, waiter) = self.project();
-        if round.is_some() {
-            // SAFETY: the waiter is this future's, and was pushed to this queue.
-            ready!(unsafe { barrier.waiters.poll(waiter, cx.waker()) });
+    unsafe fn poll(&mut self, waiter: Pin<&Waiter<()>>, waker: &Waker) -> Poll<BarrierWaitResult> {
+        if self.round.is_some() {
+            // SAFETY: the caller's. The waiter was pushed to this queue.
+            ready!(unsafe { self.barrier.waiters.poll(waiter, waker) });
             return Poll::Ready(BarrierWaitResult(false));
         }
         // Declared before the guard, so that it is dropped after the unlock.
-        let waker = cx.waker().clone();
-        let mut locked = barrier.waiters.lock();
+        let waker = waker.clone();
+        let mut locked = self.barrier.waiters.lock();
         locked.arrived += 1;
-        if locked.arrived == barrier.size {
+        if locked.arrived == self.barrier.size {
             locked.arrived = 0;
             locked.number = locked.number.wrapping_add(1);
             locked.wake_all(|()| ());
             return Poll::Ready(BarrierWaitResult(true));
         }
-        *round = Some(locked.number);
-        // SAFETY: the waiter is this future's and is not queued. The drop removes it.
+        self.round = Some(locked.number);
+        // SAFETY: the caller's. The waiter is not queued.
         unsafe { locked.push_back(waiter, waker, ()) };
         Poll::Pending
     }
-}
 
-impl Future for Wait<'_> {
-    type Output = BarrierWaitResult;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
-        let progress = ready!(poll_proceed(cx));
-        let result = ready!(self.poll_wait(cx));
-        progress.made_progress();
-        Poll::Ready(result)
-    }
-}
-
-impl Drop for Wait<'_> {
-    fn drop(&mut self) {
-        // SAFETY: the future is dropped where it was pinned, if it ever was.
-        let this = unsafe { Pin::new_unchecked(self) };
-        let (barrier, round, waiter) = this.project();
-        if !waiter.is_queued() {
-            return;
-        }
-        let mut locked = barrier.waiters.lock();
-        // SAFETY: the waiter is this future's, and was pushed to this queue.
+    unsafe fn cancel(&mut self, waiter: Pin<&Waiter<()>>) {
+        let mut locked = self.barrier.waiters.lock();
+        // SAFETY: the caller's. The waiter was pushed to this queue.
         let waker = unsafe { locked.remove(waiter) };
         // A waiter that the leader has yet to release is still queued, but its round is over.
-        if waker.is_some() && *round == Some(locked.number) {
+        if waker.is_some() && self.round == Some(locked.number) {
             locked.arrived -= 1;
         }
         drop(locked);

@@ -18,8 +18,10 @@
 //! and it goes on with the oldest value that is left.
 //!
 //! A value is cloned for each receiver but the last, which gets the value itself. Clones of one
-//! value run one at a time, so the values need not be `Sync`. The clone of a value must not use the
-//! channel: it may wait for itself.
+//! value run one at a time, so the values need not be `Sync`: a receiver that comes in the middle
+//! of another one's clone blocks its thread until the end of that. Nothing else waits for a clone,
+//! and a clone may use the channel. But it must not receive the value of which it is the clone, by
+//! another receiver: that panics, and without `std` it never returns.
 //!
 //! # Costs
 //!
@@ -27,7 +29,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | receive a value | 2, both on the line of the value |
+//! | receive a value | 4, all on the line of the value; 2 if this is the last receiver of the value |
 //! | find the channel empty (`try_recv`, a poll) | 0 |
 //! | begin to wait | a lock, and a clone of the waker |
 //! | send | a lock and 1; 3 in place of 1 if a value is replaced that a receiver was to get |

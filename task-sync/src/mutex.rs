@@ -3,9 +3,9 @@
 //! [`raw`] has the protocol. This file has the data and the guards.
 pub(crate) mod raw;
 
-use crate::{guard::guard, wait::Wait, waiting::Waiting};
+use crate::{guard::guard, try_lock_error::TryLockError, wait::Wait, waiting::Waiting};
 use alloc::sync::Arc;
-use core::{error::Error, fmt, marker::PhantomData, mem::ManuallyDrop, ptr};
+use core::{fmt, marker::PhantomData, mem::ManuallyDrop, ptr};
 use raw::{AsMutex, Lock, RawMutex};
 use sync_shim::cell::UnsafeCell;
 
@@ -594,27 +594,6 @@ impl<T: ?Sized, U: ?Sized> Drop for OwnedMappedMutexGuard<T, U> {
         unsafe { self.mutex.raw.unlock() };
     }
 }
-
-/// The error of a `try_lock`, a `try_read` and a `try_write`: the lock is not free.
-///
-/// ```
-/// use task_sync::{Mutex, TryLockError};
-///
-/// let mutex = Mutex::new(());
-/// let guard = mutex.try_lock();
-/// let error: TryLockError = mutex.try_lock().unwrap_err();
-/// assert_eq!(error.to_string(), "the lock is not free");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TryLockError(pub(crate) ());
-
-impl fmt::Display for TryLockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the lock is not free")
-    }
-}
-
-impl Error for TryLockError {}
 
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;

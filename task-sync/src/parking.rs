@@ -1,8 +1,8 @@
 //! Locks that are bits of a word, and a place where threads wait for them.
 //!
-//! A *section* may run user code, for example the clone of a value. So a thread that waits for a
-//! section does not spin for long: with `std` it sleeps. Many words may share one [`Parking`]:
-//! the slots of a channel do, so a lock costs two bits of a word that is there anyway.
+//! A thread may have to wait for user code, for example for the clone of a value. So it does not
+//! spin for long: with `std` it sleeps. Many words may share one [`Parking`]: the slots of a
+//! channel do, so a lock costs two bits of a word that is there anyway.
 //!
 //! # Fields
 //!
@@ -43,7 +43,10 @@ pub(crate) const LOCKED: usize = 1;
 pub(crate) const PARKED: usize = 2;
 pub(crate) const UNIT: usize = 4;
 
-/// How often a thread looks at a lock that is held before it sleeps. A section is often the clone
+/// No lock is added to a word of at least this much.
+const MOST: usize = usize::MAX / 2;
+
+/// How often a thread looks at a lock that is held before it sleeps. It often waits for the clone
 /// of a small value, which takes less time than a sleep.
 const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     0
@@ -81,12 +84,13 @@ impl Parking {
         }
     }
 
-    /// Subtracts `subtracted`, and wakes the sleepers if no bit of `holders` is left (rule 3).
+    /// Subtracts `subtracted`, which may wrap, and wakes the sleepers if no bit of `holders` is
+    /// left (rule 3).
     #[inline]
     pub(crate) fn unlock(&self, word: &AtomicUsize, subtracted: usize, holders: usize) {
         // Ordering: Release pairs with the Acquire of the next `try_lock`.
         let was = word.fetch_sub(subtracted, Release);
-        if was & PARKED != 0 && (was - subtracted) & holders == 0 {
+        if was & PARKED != 0 && was.wrapping_sub(subtracted) & holders == 0 {
             self.wake(word);
         }
     }
@@ -160,7 +164,7 @@ fn try_lock(word: &AtomicUsize, blocking: usize, added: usize) -> Result<usize, 
     let mut seen = word.load(Relaxed);
     while seen & blocking == 0 {
         // Guards may be forgotten: the count must not run into the bits.
-        assert!(seen < usize::MAX / 2, "too many guards of one lock");
+        assert!(seen < MOST, "too many guards of one lock");
         // Ordering: Acquire pairs with the Release of `unlock`. Relaxed on failure: the value is
         // the next guess.
         match word.compare_exchange(seen, seen + added, Acquire, Relaxed) {
@@ -173,3 +177,5 @@ fn try_lock(word: &AtomicUsize, blocking: usize, added: usize) -> Result<usize, 
 
 #[cfg(all(test, feature = "std"))]
 mod models;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

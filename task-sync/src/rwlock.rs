@@ -8,8 +8,8 @@ mod held;
 mod owned;
 
 use crate::{
-    mutex::TryLockError,
     semaphore::raw::{AsSemaphore, Permits, RawSemaphore},
+    try_lock_error::TryLockError,
     wait::Wait,
     waiting::Waiting,
 };

@@ -9,7 +9,7 @@
 //! lock, or has its waiter in the queue. Two threads that set are ordered by the lock: the one that
 //! fails sees the other's value.
 use crate::{
-    until::{Condition, Until},
+    wait::{Condition, until},
     waiters::Waiters,
     waiting::Waiting,
 };
@@ -201,7 +201,7 @@ impl<T> SetOnce<T> {
     /// });
     /// ```
     pub fn wait(&self) -> impl Future<Output = &T> {
-        Until::new(Set(self))
+        until(Set(self))
     }
 
     /// Calls `f` for each task that waits for the value. For dumps of tasks; see [`Waiting`] for

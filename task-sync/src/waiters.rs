@@ -78,6 +78,7 @@
 use crate::lock::{Lock, LockGuard};
 use core::{
     marker::PhantomPinned,
+    mem::MaybeUninit,
     ops::{Deref, DerefMut},
     panic::{RefUnwindSafe, UnwindSafe},
     pin::{Pin, pin},
@@ -132,8 +133,10 @@ struct Inner<T, S> {
 }
 
 /// A place in a queue, for a future to hold. See the front page of this file.
+///
+/// The first push initialises the node. So the making of a future that needs no wait writes little.
 pub(crate) struct Waiter<T> {
-    node: UnsafeCell<Node<T>>,
+    node: UnsafeCell<MaybeUninit<Node<T>>>,
     /// Apart from the node, so that it fits beside `state`.
     value: UnsafeCell<T>,
     state: AtomicU32,
@@ -194,18 +197,36 @@ impl<T> Link<T> {
         Self(NonNull::from(waiter.get_ref()))
     }
 
+    /// Writes the waiter's node.
+    ///
+    /// # Safety
+    /// The waiter is live, and not queued, and the caller owns it.
+    #[inline]
+    unsafe fn write(self, node: Node<T>) {
+        // SAFETY: the waiter is live.
+        let waiter = unsafe { self.0.as_ref() };
+        waiter.node.with_mut(|place| {
+            // An old node has no waker, so it needs no drop.
+            // SAFETY: only the owner of a waiter that is not queued uses the node.
+            unsafe { (*place).write(node) };
+        });
+    }
+
     /// Runs `f` on the waiter's node.
     ///
     /// # Safety
-    /// The waiter is live, and no other code uses its node meanwhile: the caller holds the lock of
-    /// the queue, or owns a waiter that is not queued. `f` does not use the same node.
+    /// The waiter is live and was pushed, and no other code uses its node meanwhile: the caller
+    /// holds the lock of the queue, or owns a waiter that is not queued. `f` does not use the same
+    /// node.
     #[inline]
     unsafe fn with<R>(self, f: impl FnOnce(&mut Node<T>) -> R) -> R {
         // SAFETY: the waiter is live.
         let waiter = unsafe { self.0.as_ref() };
         waiter.node.with_mut(|node| {
             // SAFETY: no other code uses the node.
-            f(unsafe { &mut *node })
+            let node = unsafe { &mut *node };
+            // SAFETY: the push has initialised it.
+            f(unsafe { node.assume_init_mut() })
         })
     }
 
@@ -419,9 +440,8 @@ impl<T: Copy, S> Locked<'_, T, S> {
             next,
             waker: Some(waker),
         };
-        // The old node of a waiter that is not queued has no waker, so no user code runs here.
         // SAFETY: the caller owns the waiter, which is not queued.
-        unsafe { link.with(|old| *old = node) };
+        unsafe { link.write(node) };
         // SAFETY: as above.
         unsafe { link.with_value(|old| *old = value) };
         // SAFETY: the caller owns the waiter.
@@ -557,8 +577,13 @@ impl<'a, T: Copy, S, F: FnMut(&mut T)> Ring<'a, T, S, F> {
         let sentinel = Link::new(self.sentinel);
         let first = list.first.take().unwrap_or(sentinel);
         let last = list.last.take().unwrap_or(sentinel);
+        let node = Node {
+            prev: Some(last),
+            next: Some(first),
+            waker: None,
+        };
         // SAFETY: nobody else knows the sentinel.
-        unsafe { sentinel.with(|node| (node.prev, node.next) = (Some(last), Some(first))) };
+        unsafe { sentinel.write(node) };
         // SAFETY: the waiter was in the list, or is the sentinel, and the lock is held.
         unsafe { first.with(|node| node.prev = Some(sentinel)) };
         // SAFETY: as above.
@@ -603,9 +628,8 @@ impl<T: Copy, S, F: FnMut(&mut T)> Drop for Ring<'_, T, S, F> {
 impl<T: Copy> Waiter<T> {
     sync_shim::const_fn! {
         pub(crate) const fn new(value: T) -> Self {
-            let node = Node { prev: None, next: None, waker: None };
             Self {
-                node: UnsafeCell::new(node),
+                node: UnsafeCell::new(MaybeUninit::uninit()),
                 value: UnsafeCell::new(value),
                 state: AtomicU32::new(IDLE),
                 _pinned: PhantomPinned,

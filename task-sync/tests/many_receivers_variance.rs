@@ -70,6 +70,20 @@ assert_impl_all!(watch::Ref<'static, u8>: Sync, Unpin, UnwindSafe, RefUnwindSafe
 assert_not_impl_any!(watch::Ref<'static, u8>: Send);
 assert_not_impl_any!(watch::Ref<'static, NotSync>: Sync, UnwindSafe, RefUnwindSafe);
 
+// Errors are as what was refused.
+assert_impl_all!(broadcast::error::RecvError: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(broadcast::error::TryRecvError: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(broadcast::error::SendError<u8>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_not_impl_any!(broadcast::error::SendError<NotSync>: Sync, RefUnwindSafe);
+assert_not_impl_any!(broadcast::error::SendError<NotSend>: Send);
+assert_impl_all!(watch::error::RecvError: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(watch::error::SendError<u8>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_not_impl_any!(watch::error::SendError<NotSync>: Sync, RefUnwindSafe);
+assert_not_impl_any!(watch::error::SendError<NotSend>: Send);
+assert_impl_all!(SetOnceError<u8>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_not_impl_any!(SetOnceError<NotSync>: Sync, RefUnwindSafe);
+assert_not_impl_any!(SetOnceError<NotSend>: Send);
+
 /// The futures without a name go to other threads with their tasks.
 #[test]
 fn futures_without_a_name_are_send() {

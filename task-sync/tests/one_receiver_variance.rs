@@ -53,6 +53,20 @@ auto_traits! {
     StaticPermitIterator, UnboundedReceiver, UnboundedSender, WeakSender, WeakUnboundedSender,
 }
 
+/// Asserts the auto traits of errors with what was refused.
+macro_rules! errors {
+    ($($name:ident),* $(,)?) => {$(const _: () = {
+        assert_impl_all!(mpsc::error::$name<u8>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+        assert_not_impl_any!(mpsc::error::$name<NotSync>: Sync, RefUnwindSafe);
+        assert_not_impl_any!(mpsc::error::$name<NotSend>: Send);
+    };)*};
+}
+
+errors! { SendError, SendTimeoutError, TrySendError }
+assert_impl_all!(mpsc::error::TryRecvError: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(oneshot::error::RecvError: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(oneshot::error::TryRecvError: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+
 /// The futures go to other threads, and the compiler must know it.
 #[test]
 fn futures_are_send() {

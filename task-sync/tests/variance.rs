@@ -41,6 +41,10 @@ assert_impl_all!(TryAcquireError: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(TryLockError: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(SetError<u8>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 
+assert_not_impl_any!(SetError<NotSync>: Sync, RefUnwindSafe);
+assert_not_impl_any!(SetError<NotSend>: Send);
+assert_impl_all!(Waiting<'static>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+
 // A mutex needs `Send` alone.
 assert_impl_all!(Mutex<NotSync>: Send, Sync, Unpin, UnwindSafe);
 assert_not_impl_any!(Mutex<NotSend>: Send, Sync);

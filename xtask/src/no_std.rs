@@ -1,9 +1,10 @@
 //! The step `no-std`: builds and links, without `std`, the parts that promise not to need it.
 //!
-//! Each part builds alone, without its features. Then all of them are linked into a static library
-//! that has its own allocator and panic handler, and the library is linked into a program that
-//! runs. If a part used std, there would be two panic handlers, and the library would not build. A
-//! symbol of std in the library or in the program fails the step, too.
+//! Each part builds alone, without its features and with one feature at a time. Then all of them
+//! are linked into a static library that has its own allocator and panic handler, and the library
+//! is linked into a program that runs. If a part used std, there would be two panic handlers, and
+//! the library would not build. A symbol of std in the library or in the program fails the step,
+//! too.
 //!
 //! The library defines its own `rust_eh_personality`, which does nothing. Usually std defines it,
 //! and the unwinding tables of the prebuilt `core` and `alloc` name it, although nothing unwinds
@@ -21,7 +22,21 @@ const PARTS: &[(&str, &[&str])] = &[
     ("queue-spmc", &["deque"]),
     ("queue-global", &["queue-spmc"]),
     ("waker-vtable", &[]),
-    ("task-sync", &[]),
+    (
+        "task-sync",
+        &[
+            "barrier",
+            "broadcast",
+            "mpsc",
+            "mutex",
+            "notify",
+            "once",
+            "oneshot",
+            "rwlock",
+            "semaphore",
+            "watch",
+        ],
+    ),
     ("task-header", &["queue-global"]),
     ("coop-budget", &[]),
     ("worker-idle", &[]),
@@ -32,9 +47,13 @@ const PARTS: &[(&str, &[&str])] = &[
 
 pub(crate) fn run() -> Result<bool> {
     // Each part builds alone, so that no part turns on a feature of another.
-    for (part, _) in PARTS {
-        if !cargo_succeeds(&format!("build --no-default-features --package {part}"))? {
-            return Ok(false);
+    for (part, features) in PARTS {
+        for feature in [""].iter().chain(*features) {
+            let build =
+                format!("build --no-default-features --package {part} --features={feature}");
+            if !cargo_succeeds(&build)? {
+                return Ok(false);
+            }
         }
     }
     if !cargo_succeeds("test --no-default-features --package task-header --test without_std")? {

@@ -1,6 +1,6 @@
 //! Tests of a barrier on one thread.
 use super::Barrier;
-use crate::testing::{Random, Woken, now, poll};
+use crate::testing::{Random, Woken, now, poll, seeds};
 use std::{
     sync::Arc,
     task::{Poll, Wake, Waker},
@@ -81,9 +81,24 @@ fn wait_that_is_dropped_by_a_wake_takes_nothing_back() {
     assert_eq!(BARRIER.waiters.lock().arrived, 0);
 }
 
+/// A poll of a wait that is over does not arrive again: it panics, as of all futures here.
+#[test]
+fn wait_that_was_ready_does_not_arrive_again() {
+    let barrier = Barrier::new(2);
+    let [mut first, mut leader] = [(); 2].map(|()| Box::pin(barrier.wait()));
+    assert!(poll(&mut first, Waker::noop()).is_pending());
+    assert!(poll(&mut leader, Waker::noop()).is_ready());
+    assert!(poll(&mut first, Waker::noop()).is_ready());
+    for mut wait in [first, leader] {
+        let again = std::panic::AssertUnwindSafe(|| poll(&mut wait, Waker::noop()).is_ready());
+        assert!(std::panic::catch_unwind(again).is_err());
+    }
+    assert_eq!(barrier.waiters.lock().arrived, 0);
+}
+
 #[test]
 fn random_operations_agree_with_a_count() {
-    for seed in 0..200 {
+    for seed in seeds(500) {
         let mut random = Random::new(seed);
         let size = 1 + random.below(4);
         let barrier = Barrier::new(size);

@@ -7,7 +7,13 @@ use super::{
     error::{RecvError, TryRecvError},
 };
 use crate::blocking::block_on;
-use sync_shim::{Model, model, thread};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    model,
+    sync::Arc,
+    thread,
+};
 
 /// Fails if `may_receive` does not look for a value, or if `send` wakes before it puts.
 #[test]
@@ -103,5 +109,31 @@ fn drop_of_the_last_receiver_ends_the_wait_for_it() {
         let dropping = thread::spawn(move || drop(rx));
         block_on(tx.closed());
         dropping.join().unwrap();
+    });
+}
+
+/// The last sender's thread writes and drops the sender. An upgrade that fails sees the write.
+///
+/// Fails if the load of `senders` is Relaxed, or the failed exchange of `upgrade`, or the
+/// subtraction of `drop_sender`.
+#[test]
+fn failed_upgrade_shows_what_came_before_the_end() {
+    model(|| {
+        let (tx, _rx) = channel::<u8>(1);
+        let weak = tx.downgrade();
+        let done = Arc::new(AtomicUsize::new(0));
+        let other = {
+            let done = done.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, the channel must order it.
+                done.store(1, Relaxed);
+                drop(tx);
+            })
+        };
+        if weak.upgrade().is_none() {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 1);
+        }
+        other.join().unwrap();
     });
 }

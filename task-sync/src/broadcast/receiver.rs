@@ -5,7 +5,7 @@ use super::{
     shared::{Shared, Tail},
 };
 use crate::{
-    until::{Condition, Until},
+    wait::{Condition, until},
     waiters::Waiters,
     waiting::Waiting,
 };
@@ -41,7 +41,7 @@ use sync_shim::atomic::Ordering::Relaxed;
 /// assert_eq!(received.join().unwrap(), 6);
 /// ```
 pub struct Receiver<T> {
-    shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Shared<T>>,
     /// The position of the next value. The receiver is counted for it, if it was sent.
     next: u64,
 }
@@ -116,7 +116,7 @@ impl<T> Receiver<T> {
     /// ```
     ///
     /// # Panics
-    /// If there are more than `usize::MAX / 4` receivers.
+    /// If there are more than `usize::MAX / 32` receivers.
     #[track_caller]
     pub fn resubscribe(&self) -> Self {
         Self::new(self.shared.clone())
@@ -214,9 +214,10 @@ impl<T: Clone> Receiver<T> {
     ///   next call goes on with the oldest value that is left.
     ///
     /// # Panics
-    /// If the clone of the value panics. The next call goes on with the next value.
+    /// If the clone of the value panics, or the drop of a value that was replaced during its clone.
+    /// The next call goes on with the next value.
     pub fn recv(&mut self) -> impl Future<Output = Result<T, RecvError>> {
-        Until::new(Receiving(self))
+        until(Receiving(self))
     }
 
     /// Receives the next value, if it was sent.

@@ -6,19 +6,20 @@
 //! capacity, until it is *released*: all receivers that are to get it have it, or the value of a
 //! later position replaces it. The *sender* is the thread that holds the channel's tail; there is
 //! one at a time. It puts a value with the number of receivers that are to get it. A receiver
-//! clones the value and lowers that number. The last one takes the value itself.
+//! lowers that number. The last one takes the value itself. Any other takes the value *out*, clones
+//! it, and puts it back. Meanwhile the sender may replace the value; then the receiver drops it.
 //!
 //! # Fields
 //!
 //! | field | may be touched by |
 //! |---|---|
 //! | `Slot::position` | written by the sender, read by anyone |
-//! | `Slot::left` | a lock (`parking.rs`); above its two bits the number of receivers that still are to get the value |
+//! | `Slot::left` | a lock (`parking.rs`); the bit `OUT`; above it the number of receivers that still are to get the value |
 //! | `Slot::value` | the lock's holder; the sender, if it has seen `left` zero |
 //!
 //! # Rules
 //!
-//! 1. `value` is initialised exactly while the number in `left` is not zero.
+//! 1. `value` is initialised exactly while the number in `left` is not zero and `OUT` is clear.
 //! 2. `position` never goes back. It is the position of the last value that was put into the slot.
 //!    It changes under the slot's lock, or while `left` is zero.
 //! 3. A receiver at position `p` is counted in the slot of `p` from the put on until it lowers the
@@ -26,16 +27,29 @@
 //!    found `position` equal to `p` under that lock. So the number is then not zero.
 //! 4. A receiver whose position has passed may take the lock of a slot for a moment: it looks at
 //!    `position`, and touches nothing else.
-//! 5. The clones of a value run one at a time, under the slot's lock: `T` need not be `Sync`.
+//! 5. No user code runs under the lock. While `OUT` is set, the value is with one receiver, which
+//!    clones it, and which is counted. Others that are to get the value wait: so the clones of a
+//!    value run one at a time, and `T` need not be `Sync`. A sender and a receiver that gives the
+//!    value up do not wait. Nor does the receiver with the value, when it puts that back: it finds
+//!    the value replaced (`position`), or that it is the last that is counted, or neither.
 //!
 //! # Why the sender needs no lock if `left` is zero
 //!
 //! By rule 3 no receiver is at the slot's position, and none is at the next one before the sender
 //! has stored that position. Receivers at older positions may lock (rule 4), so the sender sets the
 //! number by an addition, which leaves their bits alone.
-use crate::parking::{LOCKED, PARKED, Parking, UNIT};
+mod nested;
+
+use crate::{
+    panics::{drop_each, resume},
+    parking::{LOCKED, PARKED, Parking, UNIT},
+};
 use alloc::boxed::Box;
-use core::mem::MaybeUninit;
+use core::{
+    iter,
+    mem::{ManuallyDrop, MaybeUninit},
+    ptr,
+};
 use sync_shim::{
     atomic::{
         AtomicU64, AtomicUsize,
@@ -44,8 +58,14 @@ use sync_shim::{
     cell::UnsafeCell,
 };
 
-/// The highest number of receivers that a slot counts.
-pub(super) const MAX_RECEIVERS: usize = usize::MAX / UNIT;
+/// The value is with a receiver.
+const OUT: usize = UNIT;
+/// The unit of the number of receivers.
+const ONE: usize = 2 * UNIT;
+
+/// The highest number of receivers that a slot counts. It leaves the highest bits of `left` clear,
+/// as a lock demands.
+pub(super) const MAX_RECEIVERS: usize = usize::MAX / 32;
 
 pub(super) struct Ring<T> {
     slots: Box<[Slot<T>]>,
@@ -111,17 +131,18 @@ impl<T> Ring<T> {
         // it has taken the value out.
         if slot.left.load(Acquire) == 0 {
             // SAFETY: no receiver is at the position of this slot.
-            unsafe { slot.write(position, value, receivers * UNIT) };
+            unsafe { slot.write(position, value, receivers * ONE) };
             return None;
         }
-        let locked = self.lock(slot);
+        let locked = self.lock(slot, LOCKED);
         let left = locked & !(LOCKED | PARKED);
-        // SAFETY: the lock is held, and the number tells whether there is a value (rule 1).
-        let replaced = (left != 0).then(|| unsafe { slot.read() });
-        let added = (receivers * UNIT).wrapping_sub(left);
+        let is_here = left != 0 && left & OUT == 0;
+        // SAFETY: the lock is held, and there is a value (rule 1).
+        let replaced = is_here.then(|| unsafe { slot.read() });
+        let added = (receivers * ONE).wrapping_sub(left);
         // SAFETY: the lock is held, and the value was read if there was one.
         unsafe { slot.write(position, value, added) };
-        self.unlock(slot, 0);
+        self.unlock(slot, LOCKED);
         replaced
     }
 
@@ -141,15 +162,32 @@ impl<T> Ring<T> {
     where
         T: Clone,
     {
-        let guard = self.enter(position)?;
-        if guard.is_last {
-            // SAFETY: the guard holds the lock at `position`, and after it the number is zero.
-            return Ok(unsafe { guard.slot.read() });
+        let slot = self.slot(position);
+        // Ordering: Relaxed. The answer matters if this thread has taken the value out.
+        if nested::CAN_TELL
+            && slot.left.load(Relaxed) & OUT != 0
+            && nested::is_cloning(ptr::from_ref(slot).cast(), position)
+        {
+            // SAFETY: the caller's. The receiver does not get the value.
+            let _other = unsafe { self.skip(position) }?;
+            panic!("the clone of a broadcast value receives that value");
         }
-        guard.slot.value.with(|value| {
-            // SAFETY: the guard holds the lock at `position`, so the value is initialised.
-            let value = unsafe { &*value.cast::<T>() };
-            Ok(value.clone())
+        let is_last = self.enter(position, LOCKED | OUT)? < 2 * ONE;
+        // SAFETY: the lock is held at `position` with `OUT` clear, so there is a value. After the
+        // unlock the number is zero, or `OUT` is set.
+        let value = unsafe { slot.read() };
+        if is_last {
+            self.unlock(slot, LOCKED + ONE);
+            return Ok(value);
+        }
+        self.unlock(slot, LOCKED.wrapping_sub(OUT));
+        let taken = TakenOut {
+            ring: self,
+            position,
+            value: ManuallyDrop::new(value),
+        };
+        nested::within(ptr::from_ref(slot).cast(), position, || {
+            Ok((*taken.value).clone())
         })
     }
 
@@ -159,9 +197,13 @@ impl<T> Ring<T> {
     /// # Safety
     /// As of `take`.
     pub(super) unsafe fn skip(&self, position: u64) -> Result<Option<T>, Missing> {
-        let guard = self.enter(position)?;
-        // SAFETY: as in `take`.
-        Ok(guard.is_last.then(|| unsafe { guard.slot.read() }))
+        // If `OUT` is set, a second receiver is counted.
+        let is_last = self.enter(position, LOCKED)? < 2 * ONE;
+        let slot = self.slot(position);
+        // SAFETY: the lock is held at `position`, and after the unlock the number is zero.
+        let value = is_last.then(|| unsafe { slot.read() });
+        self.unlock(slot, LOCKED + ONE);
+        Ok(value)
     }
 
     /// Returns why `position` has no value to receive, or `None` if it has one.
@@ -183,7 +225,7 @@ impl<T> Ring<T> {
     pub(super) fn unreleased(&self, tail: u64) -> usize {
         let is_left = |back: u64| {
             // Ordering: Relaxed, the answer is a snapshot.
-            self.slot(tail.wrapping_sub(back)).left.load(Relaxed) >= UNIT
+            self.slot(tail.wrapping_sub(back)).left.load(Relaxed) >= ONE
         };
         let (mut left, mut released) = (0, self.capacity() + 1);
         while left + 1 < released {
@@ -196,31 +238,28 @@ impl<T> Ring<T> {
         left as usize
     }
 
-    /// Takes the lock of a slot for a receiver at `position`.
+    /// Takes the lock of the slot of `position` for a receiver at that position. Waits while a bit
+    /// of `blocking` is set. Returns `left`.
     #[inline]
-    fn enter(&self, position: u64) -> Result<Entered<'_, T>, Missing> {
+    fn enter(&self, position: u64, blocking: usize) -> Result<usize, Missing> {
         self.missing(position).map_or(Ok(()), Err)?;
         let slot = self.slot(position);
-        let locked = self.lock(slot);
+        let left = self.lock(slot, blocking);
         if let Some(missing) = self.missing(position) {
-            self.unlock(slot, 0);
+            self.unlock(slot, LOCKED);
             return Err(missing);
         }
-        Ok(Entered {
-            ring: self,
-            slot,
-            is_last: locked < 2 * UNIT,
-        })
+        Ok(left)
     }
 
     #[inline]
-    fn lock(&self, slot: &Slot<T>) -> usize {
-        self.parking.lock(&slot.left, LOCKED, LOCKED)
+    fn lock(&self, slot: &Slot<T>, blocking: usize) -> usize {
+        self.parking.lock(&slot.left, blocking, LOCKED)
     }
 
+    /// Unlocks by a subtraction from `left`.
     #[inline]
-    fn unlock(&self, slot: &Slot<T>, receivers: usize) {
-        let subtracted = LOCKED + receivers * UNIT;
+    fn unlock(&self, slot: &Slot<T>, subtracted: usize) {
         self.parking.unlock(&slot.left, subtracted, LOCKED);
     }
 }
@@ -257,31 +296,54 @@ impl<T> Slot<T> {
     }
 }
 
-/// The lock of a slot, held by a receiver that is to get its value. The drop counts the receiver as
-/// one that has got it.
-struct Entered<'a, T> {
+/// A value that a receiver has taken out of its slot, to clone it. The drop puts it back, and
+/// counts the receiver as one that has got it.
+struct TakenOut<'a, T> {
     ring: &'a Ring<T>,
-    slot: &'a Slot<T>,
-    is_last: bool,
+    position: u64,
+    value: ManuallyDrop<T>,
 }
 
-impl<T> Drop for Entered<'_, T> {
+impl<T> Drop for TakenOut<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.ring.unlock(self.slot, 1);
+        let slot = self.ring.slot(self.position);
+        // SAFETY: the value is not used in this place again.
+        let value = unsafe { ManuallyDrop::take(&mut self.value) };
+        let left = self.ring.lock(slot, LOCKED);
+        let kept = if self.ring.missing(self.position).is_some() {
+            // It was replaced, and `OUT` is of another value, if it is set.
+            self.ring.unlock(slot, LOCKED);
+            Some(value)
+        } else if left < 2 * ONE {
+            // The other receivers have given it up.
+            self.ring.unlock(slot, LOCKED + OUT + ONE);
+            Some(value)
+        } else {
+            slot.value.with_mut(|slot| {
+                // SAFETY: the lock is held at `position`, and the value is out.
+                unsafe { (*slot).write(value) };
+            });
+            self.ring.unlock(slot, LOCKED + OUT + ONE);
+            None
+        };
+        resume(drop_each(kept.into_iter()));
     }
 }
 
 impl<T> Drop for Ring<T> {
-    /// Drops the values that no receiver has released: a drop of a receiver may have panicked.
+    /// Drops the values that no receiver has released: without `std`, a drop of a receiver may have
+    /// unwound.
     fn drop(&mut self) {
-        for slot in &mut self.slots {
+        let mut slots = self.slots.iter_mut();
+        let values = iter::from_fn(|| {
             // Ordering: Relaxed, as nobody else has the ring.
-            if slot.left.load(Relaxed) & !(LOCKED | PARKED) != 0 {
-                // SAFETY: there is a value (rule 1), and it is not read again.
-                drop(unsafe { slot.read() });
-            }
-        }
+            let slot = slots.find(|slot| slot.left.load(Relaxed) >= ONE)?;
+            // SAFETY: there is a value (rule 1), as no receiver has one out, and it is not read
+            // again.
+            Some(unsafe { slot.read() })
+        });
+        resume(drop_each(values));
     }
 }
 

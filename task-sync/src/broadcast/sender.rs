@@ -4,7 +4,7 @@ use super::{
     error::SendError,
     shared::{Closed, Shared},
 };
-use crate::until::Until;
+use crate::wait::until;
 use alloc::sync::Arc;
 use core::{
     fmt,
@@ -103,7 +103,7 @@ impl<T> Sender<T> {
     /// ```
     ///
     /// # Panics
-    /// If there are more than `usize::MAX / 4` receivers.
+    /// If there are more than `usize::MAX / 32` receivers.
     #[track_caller]
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver::new(self.shared.clone())
@@ -197,7 +197,7 @@ impl<T> Sender<T> {
     /// assert_eq!(tx.receiver_count(), 0);
     /// ```
     pub fn closed(&self) -> impl Future<Output = ()> {
-        Until::new(Closed(&self.shared))
+        until(Closed(&self.shared))
     }
 
     /// Returns the number of senders.

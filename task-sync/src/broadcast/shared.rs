@@ -19,7 +19,8 @@
 //!    wakes all. So a receiver that finds no sender, and then no value, has got all values.
 use super::ring::{MAX_RECEIVERS, Missing, Ring};
 use crate::{
-    until::Condition,
+    panics::{drop_each, resume},
+    wait::Condition,
     waiters::{Locked, Waiters},
 };
 use alloc::sync::Arc;
@@ -109,12 +110,12 @@ impl<T> Shared<T> {
         }
         // Older values are replaced.
         let unread = end.wrapping_sub(next).min(self.ring.capacity());
-        for back in (1..=unread).rev() {
+        let skipped = (1..=unread).rev().filter_map(|back| {
             // SAFETY: the receiver was counted for each position from `next` to `end` (rule 1), and
             // it gets none of them any more.
-            let skipped = unsafe { self.ring.skip(end.wrapping_sub(back)) };
-            drop(skipped);
-        }
+            unsafe { self.ring.skip(end.wrapping_sub(back)) }.ok()?
+        });
+        resume(drop_each(skipped));
     }
 
     pub(super) fn senders(&self) -> usize {
@@ -130,13 +131,14 @@ impl<T> Shared<T> {
 
     /// Adds a sender if there is one.
     pub(super) fn upgrade(&self) -> bool {
-        // Ordering: Relaxed in all three. The handle itself orders what the new sender does; a
-        // count that is not zero publishes nothing.
-        let mut senders = self.senders.load(Relaxed);
+        // Acquires what the last sender did, if there is none.
+        let mut senders = self.senders();
         while senders != 0 {
+            // Ordering: Relaxed on success: a count that is not zero publishes nothing. Acquire on
+            // failure, as in `senders`.
             match self
                 .senders
-                .compare_exchange(senders, senders + 1, Relaxed, Relaxed)
+                .compare_exchange(senders, senders + 1, Relaxed, Acquire)
             {
                 Ok(_) => return true,
                 Err(now) => senders = now,

@@ -2,7 +2,10 @@
 //!
 //! `taken` is true while a guard is alive; only the holder of the guard touches `value`. A thread
 //! becomes the holder by the exchange of `false` for `true`, so there is one holder at a time.
-use core::ops::{Deref, DerefMut};
+use core::{
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+};
 use sync_shim::{
     atomic::{
         AtomicBool,
@@ -17,7 +20,8 @@ pub(crate) struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-pub(crate) struct LockGuard<'a, T>(&'a Lock<T>);
+/// It gives what a `&mut T` gives, and is `Send` and `Sync` as that is.
+pub(crate) struct LockGuard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
 // SAFETY: the lock lends the value to one thread at a time, and moves it with itself.
 unsafe impl<T: Send> Send for Lock<T> {}
@@ -44,7 +48,7 @@ impl<T> Lock<T> {
                 spin_loop();
             }
         }
-        LockGuard(self)
+        LockGuard(self, PhantomData)
     }
 }
 
@@ -72,6 +76,12 @@ impl<T> Drop for LockGuard<'_, T> {
         self.0.taken.store(false, Release);
     }
 }
+
+#[cfg(test)]
+const _: () = {
+    static_assertions::assert_impl_all!(LockGuard<'static, u8>: Send, Sync);
+    static_assertions::assert_not_impl_any!(LockGuard<'static, core::cell::Cell<u8>>: Sync);
+};
 
 #[cfg(all(test, feature = "std"))]
 mod models {

@@ -35,12 +35,12 @@ pub(super) struct Block<T> {
 
 pub(super) struct Header<T> {
     /// The position of slot 0. It is written while one thread owns the block.
-    pub(super) start: usize,
+    pub(super) start: u64,
     pub(super) next: AtomicPtr<Block<T>>,
     /// A bit for each slot that holds a message or has held one, and the bits above.
     pub(super) ready: AtomicUsize,
     /// The receiver may free the block when it has reached this position.
-    pub(super) free_at: UnsafeCell<usize>,
+    pub(super) free_at: UnsafeCell<u64>,
 }
 
 impl<T> Deref for Block<T> {
@@ -54,7 +54,7 @@ impl<T> Deref for Block<T> {
 
 impl<T> Block<T> {
     /// Allocates a block without messages.
-    pub(super) fn new(start: usize) -> NonNull<Self> {
+    pub(super) fn new(start: u64) -> NonNull<Self> {
         let layout = Layout::new::<Self>();
         // SAFETY: the layout's size is not zero, since `start` has a size.
         let block = unsafe { memory::alloc(layout) }.cast::<Self>();
@@ -87,7 +87,7 @@ impl<T> Block<T> {
     ///
     /// # Safety
     /// The caller owns the block, which holds no message.
-    pub(super) unsafe fn reset(mut block: NonNull<Self>, start: usize) {
+    pub(super) unsafe fn reset(mut block: NonNull<Self>, start: u64) {
         // SAFETY: the caller owns the block.
         let block = unsafe { block.as_mut() };
         block.header.start = start;

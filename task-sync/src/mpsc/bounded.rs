@@ -2,8 +2,9 @@
 use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::handle::{Rx, Tx, Weak};
 use super::permit::{Permit, PermitIterator};
-use super::reserve::Reserve;
+use super::reserve::reserve;
 use super::room::MAX_CAPACITY;
+use crate::waiting::Waiting;
 use core::{
     fmt,
     future::{Future, poll_fn},
@@ -110,7 +111,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// Hands the message back if the receiver is dropped or closes the channel.
     pub async fn send(&self, message: T) -> Result<(), SendError<T>> {
-        match Reserve::new(&self.tx, 1).await {
+        match reserve(&self.tx, 1).await {
             Ok(()) => {
                 Permit::new(&self.tx).send(message);
                 Ok(())
@@ -172,10 +173,10 @@ impl<T> Sender<T> {
         timeout: F,
     ) -> Result<(), SendTimeoutError<T>> {
         let reserved = {
-            let mut reserve = pin!(Reserve::new(&self.tx, 1));
+            let mut reserved = pin!(reserve(&self.tx, 1));
             let mut timeout = pin!(timeout);
             poll_fn(|cx| {
-                if let Poll::Ready(reserved) = reserve.as_mut().poll(cx) {
+                if let Poll::Ready(reserved) = reserved.as_mut().poll(cx) {
                     return Poll::Ready(Some(reserved));
                 }
                 timeout.as_mut().poll(cx).map(|_| None)
@@ -234,7 +235,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel.
     pub async fn reserve(&self) -> Result<Permit<'_, T>, SendError<()>> {
-        Reserve::new(&self.tx, 1).await.map_err(SendError)?;
+        reserve(&self.tx, 1).await.map_err(SendError)?;
         Ok(Permit::new(&self.tx))
     }
 
@@ -259,7 +260,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel, or if `count` is above the capacity.
     pub async fn reserve_many(&self, count: usize) -> Result<PermitIterator<'_, T>, SendError<()>> {
-        Reserve::new(&self.tx, count).await.map_err(SendError)?;
+        reserve(&self.tx, count).await.map_err(SendError)?;
         Ok(PermitIterator::new(&self.tx, count))
     }
 
@@ -283,7 +284,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel.
     pub async fn reserve_owned(self) -> Result<OwnedPermit<T>, SendError<()>> {
-        Reserve::new(&self.tx, 1).await.map_err(SendError)?;
+        reserve(&self.tx, 1).await.map_err(SendError)?;
         Ok(OwnedPermit::new(self))
     }
 
@@ -379,6 +380,27 @@ impl<T> Sender<T> {
     pub fn max_capacity(&self) -> usize {
         self.tx.room.max_capacity()
     }
+
+    /// Calls `f` for each task that waits for room in this channel, in the order of the queue, with
+    /// the number of messages for which it lacks room. For dumps of tasks; see [`Waiting`] for what
+    /// `f` may do. The task that waits for a message is not listed.
+    ///
+    /// ```
+    /// use futures::{FutureExt, future::join};
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, _rx) = mpsc::channel(3);
+    /// tx.try_send(1).unwrap();
+    /// let count = async {
+    ///     let mut lacking = Vec::new();
+    ///     tx.for_each_waiter(|task| lacking.push(task.needed()));
+    ///     assert_eq!(lacking, [1]); // It has got room for two messages.
+    /// };
+    /// assert!(join(tx.reserve_many(3), count).now_or_never().is_none());
+    /// ```
+    pub fn for_each_waiter(&self, f: impl FnMut(&Waiting<'_>)) {
+        self.tx.room.for_each_waiter(f);
+    }
 }
 
 impl<T> Receiver<T> {
@@ -405,6 +427,27 @@ impl<T> Receiver<T> {
     /// ```
     pub fn max_capacity(&self) -> usize {
         self.rx.chan().room.max_capacity()
+    }
+
+    /// Calls `f` for each task that waits for room in this channel, in the order of the queue, with
+    /// the number of messages for which it lacks room. For dumps of tasks; see [`Waiting`] for what
+    /// `f` may do. The task that waits for a message is not listed.
+    ///
+    /// ```
+    /// use futures::{FutureExt, future::join};
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, rx) = mpsc::channel(3);
+    /// tx.try_send(1).unwrap();
+    /// let count = async {
+    ///     let mut lacking = Vec::new();
+    ///     rx.for_each_waiter(|task| lacking.push(task.needed()));
+    ///     assert_eq!(lacking, [1]); // It has got room for two messages.
+    /// };
+    /// assert!(join(tx.reserve_many(3), count).now_or_never().is_none());
+    /// ```
+    pub fn for_each_waiter(&self, f: impl FnMut(&Waiting<'_>)) {
+        self.rx.chan().room.for_each_waiter(f);
     }
 }
 

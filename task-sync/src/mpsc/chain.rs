@@ -44,6 +44,9 @@
 //! 6. A receiver that waits at a slot has read all slots before. So the sender of that slot finds
 //!    their bits in `ready`.
 //!
+//! Positions have 64 bits on every target. With 32 bits, a program with memory for 2^28 messages
+//! could send so many before a receive that rule 5 compared positions in the wrong order.
+//!
 //! # Why no block is freed in use
 //!
 //! Let a sender use block B, which it has loaded from `tail_block` or has reached from there. It
@@ -66,7 +69,7 @@ use super::block::{ALL, Block, RELEASED, SLOTS, WAITING};
 use core::ptr::{self, NonNull};
 use sync_shim::{
     atomic::{
-        AtomicPtr, AtomicUsize,
+        AtomicPtr, AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
         Retire,
     },
@@ -74,22 +77,22 @@ use sync_shim::{
 };
 
 /// The bit of `tail`: the receiver has closed the channel.
-pub(super) const CLOSED: usize = 1;
+pub(super) const CLOSED: u64 = 1;
 /// The bit of `tail`: the receiver is dropped.
-pub(super) const GONE: usize = 2;
+pub(super) const GONE: u64 = 2;
 /// The bit of `tail`: the last sender is dropped.
-pub(super) const DISCONNECTED: usize = 4;
+pub(super) const DISCONNECTED: u64 = 4;
 /// The increment of `tail` for one position. Positions are counted in this unit everywhere.
-pub(super) const ONE: usize = 8;
+pub(super) const ONE: u64 = 8;
 /// The bits of `tail` that are no position.
-const BITS: usize = ONE - 1;
+const BITS: u64 = ONE - 1;
 /// The bits of a position that are its place in a block.
-const PLACE: usize = SLOTS * ONE - 1;
+const PLACE: u64 = SLOTS as u64 * ONE - 1;
 
 /// Returns the slot of a position.
 #[inline(always)]
-fn slot_of(position: usize) -> usize {
-    (position & PLACE) / ONE
+fn slot_of(position: u64) -> usize {
+    ((position & PLACE) / ONE) as usize
 }
 
 /// Waits for a sender that is in the middle of its push.
@@ -106,7 +109,7 @@ fn relax(spins: u32) {
 
 /// The senders' side.
 pub(super) struct Chain<T> {
-    tail: AtomicUsize,
+    tail: AtomicU64,
     tail_block: AtomicPtr<Block<T>>,
     spare: AtomicPtr<Block<T>>,
 }
@@ -114,7 +117,7 @@ pub(super) struct Chain<T> {
 /// The receiver's side.
 pub(super) struct Head<T> {
     /// The position of the next message.
-    position: usize,
+    position: u64,
     /// The block of the last message, or that of the next one.
     block: NonNull<Block<T>>,
     /// A copy of `ready` of `block`, or of a part of its bits.
@@ -125,14 +128,19 @@ pub(super) struct Head<T> {
 
 impl<T> Chain<T> {
     pub(super) fn new() -> (Self, Head<T>) {
-        let block = Block::new(0);
+        Self::starting_at(0)
+    }
+
+    /// Creates a chain whose first position is the first one of a block.
+    fn starting_at(position: u64) -> (Self, Head<T>) {
+        let block = Block::new(position);
         let chain = Self {
-            tail: AtomicUsize::new(0),
+            tail: AtomicU64::new(position),
             tail_block: AtomicPtr::new(block.as_ptr()),
             spare: AtomicPtr::new(ptr::null_mut()),
         };
         let head = Head {
-            position: 0,
+            position,
             block,
             ready: 0,
             oldest: block,
@@ -141,14 +149,14 @@ impl<T> Chain<T> {
     }
 
     /// Returns the next position to be claimed, and the bits.
-    pub(super) fn tail(&self) -> (usize, usize) {
+    pub(super) fn tail(&self) -> (u64, u64) {
         // Ordering: Acquire pairs with the Release of `mark`: what happened before the bit was set.
         let tail = self.tail.load(Acquire);
         (tail & !BITS, tail & BITS)
     }
 
     /// Sets a bit of `tail`. Returns the next position to be claimed, and the bits before.
-    pub(super) fn mark(&self, bit: usize) -> (usize, usize) {
+    pub(super) fn mark(&self, bit: u64) -> (u64, u64) {
         // Ordering: Release pairs with the Acquire of `tail` and of a claim.
         let tail = self.tail.fetch_or(bit, Release);
         (tail & !BITS, tail & BITS)
@@ -162,7 +170,7 @@ impl<T> Chain<T> {
     /// # Errors
     /// Hands the message back if a bit of `refuse` is set in `tail`.
     #[inline]
-    pub(super) fn push(&self, message: T, refuse: usize) -> Result<bool, T> {
+    pub(super) fn push(&self, message: T, refuse: u64) -> Result<bool, T> {
         // Ordering: Acquire pairs with the Release of `release`: see "Why no block is freed in
         // use".
         let tail = self.tail.fetch_add(ONE, Acquire);
@@ -185,7 +193,7 @@ impl<T> Chain<T> {
 
     /// Returns the block of a position that the caller has claimed and not written.
     #[inline]
-    fn find(&self, position: usize) -> NonNull<Block<T>> {
+    fn find(&self, position: u64) -> NonNull<Block<T>> {
         // Ordering: Acquire pairs with the Release of `release`, and with the creation: the block
         // is initialised.
         let block = self.tail_block.load(Acquire);
@@ -201,7 +209,7 @@ impl<T> Chain<T> {
 
     /// Walks from `tail_block` to the block that starts at `start`, and releases blocks on the way.
     #[cold]
-    fn walk(&self, mut block: NonNull<Block<T>>, start: usize) -> NonNull<Block<T>> {
+    fn walk(&self, mut block: NonNull<Block<T>>, start: u64) -> NonNull<Block<T>> {
         let mut may_release = true;
         loop {
             // SAFETY: as in `find`. Blocks after a live block are live.
@@ -249,7 +257,7 @@ impl<T> Chain<T> {
         if let Some(next) = NonNull::new(block.next.load(Acquire)) {
             return next;
         }
-        let start = block.start.wrapping_add(SLOTS * ONE);
+        let start = block.start.wrapping_add(PLACE + 1);
         // Ordering: Acquire pairs with the Release of `keep`: the block is this thread's.
         let new = match NonNull::new(self.spare.swap(ptr::null_mut(), Acquire)) {
             Some(spare) => {
@@ -287,13 +295,13 @@ impl<T> Chain<T> {
 
 impl<T> Head<T> {
     /// Returns the position of the next message.
-    pub(super) fn position(&self) -> usize {
+    pub(super) fn position(&self) -> u64 {
         self.position
     }
 
     /// Returns how many positions are claimed before `end` and not received.
-    pub(super) fn len(&self, end: usize) -> usize {
-        end.wrapping_sub(self.position) / ONE
+    pub(super) fn len(&self, end: u64) -> usize {
+        (end.wrapping_sub(self.position) / ONE) as usize
     }
 
     /// Receives the next message if it is written. Does no read-modify-write, unless it frees a
@@ -359,7 +367,7 @@ impl<T> Head<T> {
 
     /// Receives the next message if it is written *or claimed*: waits for a sender that is in the
     /// middle of its push. `end` is the position before which messages are received.
-    pub(super) fn pop_claimed(&mut self, chain: &Chain<T>, end: usize) -> Option<T> {
+    pub(super) fn pop_claimed(&mut self, chain: &Chain<T>, end: u64) -> Option<T> {
         let mut spins = 0_u32;
         loop {
             if let Some(message) = self.pop(chain) {
@@ -385,7 +393,7 @@ impl<T> Head<T> {
             }
             // SAFETY: the block is released, so no sender writes this.
             let free_at = block.free_at.with(|at| unsafe { *at });
-            if (self.position.wrapping_sub(free_at) as isize) < 0 {
+            if (self.position.wrapping_sub(free_at) as i64) < 0 {
                 return;
             }
             // Ordering: Relaxed, the receiver has acquired this link when it entered the next
@@ -423,3 +431,6 @@ impl<T> Head<T> {
         chain.spare.retire();
     }
 }
+
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -23,9 +23,11 @@
 use super::chain::{CLOSED, Chain, DISCONNECTED, GONE, Head};
 use super::room::Room;
 use crate::coop::poll_proceed;
+use crate::panics::{drop_each, resume};
 use crate::waiters::{Waiters, wake};
 use alloc::{boxed::Box, vec::Vec};
 use core::{
+    iter,
     panic::{RefUnwindSafe, UnwindSafe},
     ptr::NonNull,
     task::{Context, Poll, ready},
@@ -37,7 +39,7 @@ use sync_shim::{
         Retire,
     },
     cell::UnsafeCell,
-    panics::{Payload, catch, contain, discard},
+    panics::{Payload, contain},
 };
 use waker_vtable::WakerCell;
 
@@ -52,7 +54,7 @@ pub(super) struct Chan<T, const BOUNDED: bool> {
 pub(super) struct Receiving<T> {
     head: UnsafeCell<Head<T>>,
     /// The end of a closed unbounded channel.
-    end: UnsafeCell<Option<usize>>,
+    end: UnsafeCell<Option<u64>>,
     waker: WakerCell,
 }
 
@@ -175,9 +177,11 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
 
     /// Adds a sender, unless there is none any more.
     pub(super) fn try_add_sender(&self) -> bool {
-        // Ordering: Relaxed: a sender from before keeps the channel, and it orders nothing.
         let add = |n| (n != 0 && n < MOST_HANDLES).then(|| n + 1);
-        let added = self.strong.fetch_update(Relaxed, Relaxed, add);
+        // Ordering: Relaxed on success: a sender from before keeps the channel, and it orders
+        // nothing. Acquire on failure pairs with the Release of `drop_sender`: the caller sees what
+        // the last sender did.
+        let added = self.strong.fetch_update(Relaxed, Acquire, add);
         assert!(
             !added.is_err_and(|n| n != 0),
             "a channel of too many senders"
@@ -243,7 +247,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     ///
     /// # Safety
     /// The caller has the receiver.
-    unsafe fn end(&self) -> (usize, bool) {
+    unsafe fn end(&self) -> (u64, bool) {
         // SAFETY: only the receiver writes this, in a call on `&mut`.
         let end = self.receiving().end.with(|end| unsafe { *end });
         if let Some(end) = end {
@@ -455,28 +459,9 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     /// # Safety
     /// As of `pop`.
     unsafe fn drop_messages(&self) -> Option<Payload> {
-        let mut first = None;
         // SAFETY: the caller's.
-        while let Some(message) = unsafe { self.pop() } {
-            if let Err(panic) = catch(|| drop(message)) {
-                match first {
-                    None => first = Some(panic),
-                    Some(_) => discard(panic),
-                }
-            }
-        }
-        first
+        drop_each(iter::from_fn(|| unsafe { self.pop() }))
     }
-}
-
-/// Continues a panic, unless the thread unwinds from another.
-fn resume(panic: Option<Payload>) {
-    let Some(panic) = panic else { return };
-    #[cfg(feature = "std")]
-    if !std::thread::panicking() {
-        std::panic::resume_unwind(panic);
-    }
-    discard(panic);
 }
 
 /// Messages that were received. The drop gives their room back.
@@ -512,3 +497,6 @@ impl<T, const BOUNDED: bool> Drop for Chan<T, BOUNDED> {
         resume(panic);
     }
 }
+
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -1,16 +1,15 @@
 //! The owners of a channel: the insides of a sender, a receiver and a weak sender.
 use super::chan::{Chan, Nothing, Owner};
 use super::error::TryRecvError;
-use crate::coop::poll_proceed;
-use crate::waiters::Waiter;
+use crate::wait::{Condition, until};
+use crate::waiters::Waiters;
 use alloc::vec::Vec;
 use core::{
     future::Future,
     ops::Deref,
     panic::{RefUnwindSafe, UnwindSafe},
-    pin::Pin,
     ptr::NonNull,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 /// A sender's part of a channel.
@@ -65,12 +64,8 @@ impl<T, const BOUNDED: bool> Tx<T, BOUNDED> {
     }
 
     /// Waits until the channel is closed.
-    pub(super) fn closed(&self) -> Closed<'_, T, BOUNDED> {
-        Closed {
-            chan: self.chan(),
-            is_pushed: false,
-            waiter: Waiter::new(()),
-        }
+    pub(super) fn closed(&self) -> impl Future<Output = ()> {
+        until(Closed(self.chan()))
     }
 }
 
@@ -153,49 +148,23 @@ impl<T, const BOUNDED: bool> Drop for Rx<T, BOUNDED> {
     }
 }
 
-/// A future that is ready when the channel is closed.
-pub(super) struct Closed<'a, T, const BOUNDED: bool> {
-    chan: &'a Chan<T, BOUNDED>,
-    is_pushed: bool,
-    waiter: Waiter<()>,
-}
+/// The condition that a channel is closed.
+struct Closed<'a, T, const BOUNDED: bool>(&'a Chan<T, BOUNDED>);
 
-impl<T, const BOUNDED: bool> Future for Closed<'_, T, BOUNDED> {
+impl<T, const BOUNDED: bool> Condition for Closed<'_, T, BOUNDED> {
+    type Shared = ();
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let progress = ready!(poll_proceed(cx));
-        // SAFETY: the waiter is not moved.
-        let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the future is pinned.
-        let waiter = unsafe { Pin::new_unchecked(&this.waiter) };
-        if this.is_pushed {
-            // SAFETY: this future owns the waiter, and has pushed it to this queue.
-            ready!(unsafe { this.chan.closing.poll(waiter, cx.waker()) });
-        } else if !this.chan.is_closed() {
-            let waker = cx.waker().clone();
-            let mut closing = this.chan.closing.lock();
-            // The close sets its bit before it takes the lock.
-            if !this.chan.is_closed() {
-                // SAFETY: this future owns the waiter, which is not queued, and removes it.
-                unsafe { closing.push_back(waiter, waker, ()) };
-                this.is_pushed = true;
-                return Poll::Pending;
-            }
-            drop(closing);
-        }
-        progress.made_progress();
-        Poll::Ready(())
+    fn queue(&self) -> &Waiters<()> {
+        &self.0.closing
     }
-}
 
-impl<T, const BOUNDED: bool> Drop for Closed<'_, T, BOUNDED> {
-    fn drop(&mut self) {
-        if self.is_pushed {
-            // SAFETY: the future was pinned, and its memory is not used for anything else yet.
-            let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
-            // SAFETY: this future owns the waiter, and has pushed it to this queue.
-            unsafe { self.chan.closing.remove(waiter) };
-        }
+    fn output(&mut self) -> Option<()> {
+        self.may_be_met(&()).then_some(())
+    }
+
+    fn may_be_met(&self, &(): &()) -> bool {
+        // A close sets its bit before it takes the lock.
+        self.0.is_closed()
     }
 }

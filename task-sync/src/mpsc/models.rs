@@ -3,7 +3,7 @@
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
-use crate::woken::Woken;
+use crate::testing::Woken;
 use alloc::{boxed::Box, vec::Vec};
 use core::{
     future::Future,
@@ -504,5 +504,68 @@ fn message_of_the_last_sender_is_seen_with_its_end() {
         }
         sender.join().unwrap();
         drop(rx);
+    });
+}
+
+/// The receiver's thread writes and closes the channel. A sender that is refused sees the write.
+///
+/// Fails if the load of `refused_by_close` in `room.rs` is Relaxed, or the change of `CLOSED`, or
+/// if the claim of a position or `mark` is.
+#[test]
+fn refusal_shows_what_came_before_the_close() {
+    for is_bounded in [true, false] {
+        model(move || {
+            let done = Arc::new(AtomicUsize::new(0));
+            let close = {
+                let done = done.clone();
+                // Ordering: Relaxed, the channel must order it.
+                move || done.store(1, Relaxed)
+            };
+            let (is_refused, closer) = if is_bounded {
+                let (tx, mut rx) = channel::<Message>(1);
+                let closer = thread::spawn(move || {
+                    close();
+                    rx.close();
+                });
+                (tx.try_reserve().is_err(), closer)
+            } else {
+                let (tx, mut rx) = unbounded_channel();
+                let closer = thread::spawn(move || {
+                    close();
+                    rx.close();
+                });
+                (tx.send(message(0)).is_err(), closer)
+            };
+            if is_refused {
+                // Ordering: Relaxed, as above.
+                assert_eq!(done.load(Relaxed), 1);
+            }
+            closer.join().unwrap();
+        });
+    }
+}
+
+/// The last sender's thread writes and drops the sender. An upgrade that fails sees the write.
+///
+/// Fails if the failed update of `try_add_sender` is Relaxed.
+#[test]
+fn failed_upgrade_shows_what_came_before_the_end() {
+    model(|| {
+        let (tx, _rx) = unbounded_channel::<Message>();
+        let weak = tx.downgrade();
+        let done = Arc::new(AtomicUsize::new(0));
+        let other = {
+            let done = done.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, the channel must order it.
+                done.store(1, Relaxed);
+                drop(tx);
+            })
+        };
+        if weak.upgrade().is_none() {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 1);
+        }
+        other.join().unwrap();
     });
 }

@@ -39,6 +39,7 @@
 //!    reserved afterwards.
 use super::error::TrySendError;
 use crate::waiters::{Batch, Locked, Waiter, Waiters, wake_batch};
+use crate::waiting::Waiting;
 use core::{
     pin::Pin,
     task::{Poll, Waker, ready},
@@ -98,7 +99,7 @@ pub(super) struct Need {
 const NEVER: usize = usize::MAX;
 
 impl Need {
-    pub(super) fn of(count: usize) -> Self {
+    pub(super) const fn of(count: usize) -> Self {
         Self {
             lacks: count,
             has: 0,
@@ -173,7 +174,7 @@ impl<S, R> Room<S, R> {
         let mut limit = room.limit.load(Acquire);
         loop {
             if reserved & CLOSED != 0 {
-                return Err(TrySendError::Closed(()));
+                return Err(self.refused_by_close());
             }
             if count == 0 {
                 return Ok(());
@@ -201,6 +202,15 @@ impl<S, R> Room<S, R> {
                 Err(now) => reserved = now,
             }
         }
+    }
+
+    /// Orders the caller, which has seen `CLOSED`, after the close.
+    #[cold]
+    fn refused_by_close(&self) -> TrySendError<()> {
+        // Ordering: Acquire pairs with the Release of `close`. `CLOSED` stays set, so this load
+        // reads the close or a later change, which continues its Release as a read-modify-write.
+        self.senders.reserved.load(Acquire);
+        TrySendError::Closed(())
     }
 
     /// Makes room for `count` messages, which were received.
@@ -292,8 +302,9 @@ impl<S, R> Room<S, R> {
     /// Refuses all further reservations, and releases the waiters. For the receiver.
     pub(super) fn close(&self) {
         let waiting = self.waiting.lock();
-        // Ordering: Relaxed. A sender sees the bit or reserves in time.
-        self.senders.reserved.fetch_or(CLOSED, Relaxed);
+        // A sender sees the bit or reserves in time.
+        // Ordering: Release pairs with the Acquire of `refused_by_close`.
+        self.senders.reserved.fetch_or(CLOSED, Release);
         self.clear_waiters();
         let mut back = 0;
         waiting.wake_all(|need| {
@@ -317,7 +328,7 @@ impl<S, R> Room<S, R> {
         count: usize,
     ) -> bool {
         let mut waiting = self.waiting.lock();
-        // Ordering: Relaxed. A close sets the bit under the lock.
+        // Ordering: Relaxed. A close sets the bit under the lock, which orders this after it.
         if self.senders.reserved.load(Relaxed) & CLOSED != 0 {
             // The waker is dropped last.
             drop(waiting);
@@ -348,6 +359,12 @@ impl<S, R> Room<S, R> {
         // SAFETY: the caller's.
         let need = ready!(unsafe { self.waiting.poll(waiter, waker) });
         Poll::Ready(if need.lacks == NEVER { Err(()) } else { Ok(()) })
+    }
+
+    /// Calls `f` for each task that waits for room, in the order of the queue.
+    pub(super) fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
+        let mut waiting = self.waiting.lock();
+        waiting.for_each(|waker, need| f(&Waiting::new(waker, need.lacks)));
     }
 
     /// Takes a waiter out of the queue, and gives back what it was granted. Returns whether the

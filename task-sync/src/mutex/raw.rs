@@ -329,12 +329,12 @@ impl<H: AsMutex> Request for Lock<H> {
     type Output = ();
 
     #[inline]
-    unsafe fn poll(&self, waiter: Pin<&Waiter<Turn>>, waker: &Waker) -> Poll<()> {
+    unsafe fn poll(&mut self, waiter: Pin<&Waiter<Turn>>, waker: &Waker) -> Poll<()> {
         // SAFETY: the caller's.
         unsafe { self.0.mutex().poll_lock(waiter, waker) }
     }
 
-    unsafe fn cancel(&self, waiter: Pin<&Waiter<Turn>>) {
+    unsafe fn cancel(&mut self, waiter: Pin<&Waiter<Turn>>) {
         // SAFETY: the caller's.
         unsafe { self.0.mutex().cancel(waiter) };
     }

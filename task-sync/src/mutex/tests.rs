@@ -1,6 +1,6 @@
 //! Tests of the mutex on one thread.
 use super::*;
-use crate::testing::{Random, Woken, now, poll};
+use crate::testing::{Random, Woken, now, poll, seeds};
 use core::{pin::Pin, task::Poll};
 use std::{
     collections::VecDeque,
@@ -215,11 +215,5 @@ fn random(seed: u64, operations: usize) {
 
 #[test]
 fn random_requests_lose_no_wake() {
-    (0..100).for_each(|seed| random(seed, 1_000));
-}
-
-#[test]
-#[ignore = "takes long"]
-fn many_random_requests_lose_no_wake() {
-    (0..20_000).for_each(|seed| random(seed, 2_000));
+    seeds(1_000).for_each(|seed| random(seed, 1_000));
 }

@@ -8,25 +8,18 @@ use alloc::sync::Arc;
 use core::{
     fmt,
     future::Future,
-    mem::MaybeUninit,
     pin::Pin,
     task::{Context, Poll, Waker, ready},
 };
 
-/// The low bits of `Wait::seen`, where a generation has none.
+/// The low bit of `Wait::seen`, where a generation has none.
 const DONE: usize = 1;
-const PUSHED: usize = 2;
 
 /// A wait for a notification. Its future pairs it with the `Notify` that it belongs to.
-///
-/// The waiter is made where it is pushed. So a new future has two words, which its moves copy
-/// quickly, and a wait that finds a permit never makes one.
 pub(super) struct Wait {
-    /// The generation at the future's creation, with `PUSHED` once the waiter was pushed, and with
-    /// `DONE` once the future has completed.
+    /// The generation at the future's creation, with `DONE` once the future has completed.
     seen: usize,
-    /// Initialised exactly if `seen` has `PUSHED`.
-    waiter: MaybeUninit<Waiter<Reason>>,
+    waiter: Waiter<Reason>,
 }
 
 impl Wait {
@@ -34,15 +27,16 @@ impl Wait {
     pub(super) fn new(generation: usize) -> Self {
         Self {
             seen: generation,
-            waiter: MaybeUninit::uninit(),
+            waiter: Waiter::new(Reason::None),
         }
     }
 
     #[inline]
-    fn project(self: Pin<&mut Self>) -> (&mut usize, &mut MaybeUninit<Waiter<Reason>>) {
-        // SAFETY: neither field is moved out of `this`, and the callers pin the waiter.
+    fn project(self: Pin<&mut Self>) -> (&mut usize, Pin<&Waiter<Reason>>) {
+        // SAFETY: neither field is moved out of `this`.
         let this = unsafe { self.get_unchecked_mut() };
-        (&mut this.seen, &mut this.waiter)
+        // SAFETY: the waiter is pinned with the wait, and nothing gives another access to it.
+        (&mut this.seen, unsafe { Pin::new_unchecked(&this.waiter) })
     }
 
     /// Polls the wait; without a waker, enables it.
@@ -56,14 +50,11 @@ impl Wait {
             return Poll::Ready(());
         }
         let waiters: &Waiters<Reason> = &notify.waiters;
-        let polled = if *seen & PUSHED == 0 {
+        let polled = if waiter.is_idle() {
             let waker = waker.unwrap_or(Waker::noop());
-            // SAFETY: the waiter is not initialised, it is pinned with the wait, and the caller
-            // cancels.
-            unsafe { first_poll(notify, seen, waiter, waker) }
+            // SAFETY: the waiter is idle, and the caller cancels.
+            unsafe { first_poll(notify, *seen, waiter, waker) }
         } else {
-            // SAFETY: `PUSHED` is set.
-            let waiter = unsafe { pushed(waiter) };
             match waker {
                 // SAFETY: the waiter was pushed to this queue, and the caller owns it.
                 Some(waker) => unsafe { waiters.poll(waiter, waker) }.map(drop),
@@ -100,12 +91,10 @@ impl Wait {
     #[inline]
     unsafe fn cancel(self: Pin<&mut Self>, notify: &Notify) {
         let (seen, waiter) = self.project();
-        if *seen & (DONE | PUSHED) != PUSHED {
+        if *seen & DONE != 0 || waiter.is_idle() {
             return;
         }
         *seen |= DONE;
-        // SAFETY: `PUSHED` is set.
-        let waiter = unsafe { pushed(waiter) };
         // SAFETY: the waiter was pushed to this queue, and the caller owns it.
         match unsafe { notify.waiters.remove(waiter) } {
             Some(reason @ (Reason::One | Reason::Last)) => notify.notify(reason),
@@ -114,53 +103,26 @@ impl Wait {
     }
 }
 
-impl Drop for Wait {
-    #[inline]
-    fn drop(&mut self) {
-        if self.seen & PUSHED != 0 {
-            // SAFETY: the waiter is initialised, and the future's drop has cancelled the wait.
-            unsafe { self.waiter.assume_init_drop() };
-        }
-    }
-}
-
-/// Returns the waiter of a wait.
+/// Takes the permit, or sees a newer generation, or pushes the waiter.
 ///
 /// # Safety
-/// The waiter is initialised, and it is pinned with its wait.
-#[inline]
-unsafe fn pushed(waiter: &MaybeUninit<Waiter<Reason>>) -> Pin<&Waiter<Reason>> {
-    // SAFETY: the caller's.
-    let waiter = unsafe { waiter.assume_init_ref() };
-    // SAFETY: the caller's.
-    unsafe { Pin::new_unchecked(waiter) }
-}
-
-/// Takes the permit, or sees a newer generation, or makes the waiter and pushes it.
-///
-/// # Safety
-/// The waiter is not initialised, and it is pinned with its wait. The caller removes it from this
-/// queue before it ends.
+/// The waiter is idle and the caller's, who removes it from this queue before it ends.
 unsafe fn first_poll(
     notify: &Notify,
-    seen: &mut usize,
-    waiter: &mut MaybeUninit<Waiter<Reason>>,
+    seen: usize,
+    waiter: Pin<&Waiter<Reason>>,
     waker: &Waker,
 ) -> Poll<()> {
-    if notify.take(*seen).is_ok() {
+    if notify.take(seen).is_ok() {
         return Poll::Ready(());
     }
     // Declared before the guard, so that it is dropped after the unlock.
     let waker = waker.clone();
     let mut locked = notify.waiters.lock();
-    if notify.take_or_wait(*seen, &locked) {
+    if notify.take_or_wait(seen, &locked) {
         return Poll::Ready(());
     }
-    waiter.write(Waiter::new(Reason::None));
-    *seen |= PUSHED;
-    // SAFETY: the waiter is initialised.
-    let waiter = unsafe { pushed(waiter) };
-    // SAFETY: the waiter is new, and the caller removes it.
+    // SAFETY: the waiter is idle, and the caller removes it.
     unsafe { locked.push_back(waiter, waker, Reason::None) };
     Poll::Pending
 }

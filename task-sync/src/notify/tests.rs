@@ -1,6 +1,6 @@
 //! Tests of a `Notify` on one thread.
 use super::Notify;
-use crate::testing::{Random, Woken, poll};
+use crate::testing::{Random, Woken, poll, seeds};
 use std::{
     collections::VecDeque,
     pin::Pin,
@@ -263,13 +263,7 @@ fn compare(seed: u64, operations: usize) {
 
 #[test]
 fn random_operations_agree_with_the_model() {
-    (0..500).for_each(|seed| compare(seed, 300));
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn many_random_operations_agree_with_the_model() {
-    (0..50_000).for_each(|seed| compare(seed, 3_000));
+    seeds(300).for_each(|seed| compare(seed, 300));
 }
 
 #[test]

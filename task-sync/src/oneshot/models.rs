@@ -2,7 +2,7 @@
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
-use crate::woken::Woken;
+use crate::testing::Woken;
 use core::task::Waker;
 use sync_shim::{model, sync::Arc, thread};
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::woken::Woken;
+use crate::testing::Woken;
 use core::task::Waker;
 use std::{
     cell::Cell,

@@ -43,6 +43,14 @@
 //!
 //! Permits are in the word, in a permit that the user holds, in the hand of one releaser, or in
 //! the value of one waiter. Each step moves them from one of these places to another.
+//!
+//! # Too many permits
+//!
+//! The user may add permits while others are in use, and then give these back. The word has room
+//! for [`MAX_PERMITS`] and as many again. A releaser of few permits that finds the word not nearly
+//! full adds without an exchange. So many threads would have to do so at one moment, to exceed
+//! that room, that they can't exist. Any other releaser adds by an exchange within the limit. A
+//! releaser whose permits do not fit panics, and these permits are gone.
 use crate::{
     wait::Request,
     waiters::{Batch, Locked, Waiter, Waiters, wake_batch},
@@ -66,6 +74,22 @@ const SHIFT: u32 = 2;
 const PERMIT: usize = 1 << SHIFT;
 
 pub(crate) const MAX_PERMITS: usize = usize::MAX >> 3;
+/// The message of a panic where there would be more.
+pub(crate) const TOO_MANY: &str = "a semaphore has at most Semaphore::MAX_PERMITS permits";
+/// A releaser of so many permits adds them to the word without an exchange, if the word is below
+/// `NEARLY_FULL`.
+const FEW: usize = if usize::BITS >= 64 {
+    u32::MAX as usize
+} else {
+    255
+};
+const NEARLY_FULL: usize = (MAX_PERMITS - FEW) << SHIFT;
+
+/// Returns the word with more permits, unless there would be more than [`MAX_PERMITS`].
+fn plus(word: usize, permits: usize) -> Option<usize> {
+    let sum = (word >> SHIFT).checked_add(permits)?;
+    (sum <= MAX_PERMITS).then(|| word + (permits << SHIFT))
+}
 
 /// The reason that permits were not acquired at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +147,7 @@ impl RawSemaphore {
         let mut word = self.word.load(Relaxed);
         loop {
             if word & CLOSED != 0 {
-                return Err(Refused::Closed);
+                return Err(self.refused_by_close());
             }
             // A request for nothing disturbs no waiter.
             if permits > 0 && (word & WAITERS != 0 || word >> SHIFT < permits) {
@@ -140,6 +164,15 @@ impl RawSemaphore {
                 Err(now) => word = now,
             }
         }
+    }
+
+    /// Orders the caller, which has seen `CLOSED`, after the close.
+    #[cold]
+    fn refused_by_close(&self) -> Refused {
+        // Ordering: Acquire pairs with the Release of `close`. `CLOSED` stays set, so this load
+        // reads the close or a later change, which continues its Release as a read-modify-write.
+        self.word.load(Acquire);
+        Refused::Closed
     }
 
     /// Polls for permits. The waiter is new, or the same as in the last poll.
@@ -186,7 +219,7 @@ impl RawSemaphore {
         let waker = waker.clone();
         let mut locked = self.waiters.lock();
         // Ordering: Relaxed, a guess that the exchange checks. The flags are exact, as only the
-        // lock's holder changes them.
+        // lock's holder changes them; the lock orders this after a close.
         let mut word = self.word.load(Relaxed);
         let lacking = loop {
             if word & CLOSED != 0 {
@@ -229,18 +262,22 @@ impl RawSemaphore {
         // SAFETY: the caller's.
         let waker = unsafe { locked.remove(waiter) };
         waiter.reset();
-        self.grant(locked, (permits - lacking) as usize);
+        let fits = self.grant(locked, (permits - lacking) as usize);
         drop(waker);
+        assert!(fits, "{TOO_MANY}");
     }
 
     /// Gives permits back. One read-modify-write, and no lock, while nobody waits.
     ///
-    /// The caller has these permits, so there are never too many.
+    /// # Panics
+    /// If there would be more than [`MAX_PERMITS`] in the word. None is added to it then.
     #[inline]
+    #[track_caller]
     pub(crate) fn release(&self, permits: usize) {
         // Ordering: Relaxed, a hint that saves the addition. The lock orders what follows.
-        if self.word.load(Relaxed) & WAITERS != 0 {
-            return self.release_to_waiters(permits);
+        let word = self.word.load(Relaxed);
+        if word & WAITERS != 0 || word >= NEARLY_FULL || permits > FEW {
+            return self.release_slowly(permits);
         }
         // Ordering: Release pairs with the Acquire of the next acquirer of these permits
         // (`try_acquire`, `acquire_or_push`, `grant_word`).
@@ -250,35 +287,33 @@ impl RawSemaphore {
         }
     }
 
-    /// Adds permits. Returns false, and adds none, if there would be more than [`MAX_PERMITS`].
+    #[cold]
+    #[track_caller]
+    fn release_slowly(&self, permits: usize) {
+        assert!(self.add(permits), "{TOO_MANY}");
+    }
+
+    /// Adds permits. Returns false if there would be more than [`MAX_PERMITS`] in the word: then it
+    /// grants what the waiters need, and adds none to the word.
     pub(crate) fn add(&self, permits: usize) -> bool {
-        if permits > MAX_PERMITS {
-            return false;
-        }
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut word = self.word.load(Relaxed);
         while word & WAITERS == 0 {
-            if (word >> SHIFT) + permits > MAX_PERMITS {
+            let Some(added) = plus(word, permits) else {
                 return false;
-            }
-            let added = word + (permits << SHIFT);
+            };
             // Ordering: as in `release`.
             match self.word.compare_exchange(word, added, Release, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
         }
-        self.release_to_waiters(permits);
-        true
-    }
-
-    #[cold]
-    fn release_to_waiters(&self, permits: usize) {
-        self.grant(self.waiters.lock(), permits);
+        self.grant(self.waiters.lock(), permits)
     }
 
     /// Grants the permits that were added to the word while a waiter was queued.
     #[cold]
+    #[track_caller]
     fn grant_word(&self) {
         let locked = self.waiters.lock();
         // Ordering: Relaxed. Only the lock's holder changes this flag.
@@ -288,21 +323,20 @@ impl RawSemaphore {
         // Ordering: Acquire pairs with the Releases of the permits that this takes; the waiter gets
         // them through the lock and its mark.
         let word = self.word.fetch_and(WAITERS | CLOSED, Acquire);
-        self.grant(locked, word >> SHIFT);
+        assert!(self.grant(locked, word >> SHIFT), "{TOO_MANY}");
     }
 
     /// Grants permits to the first waiters, or adds them to the word if no waiter is left. Unlocks
-    /// and wakes.
-    fn grant<'a>(&'a self, mut locked: Locked<'a, u32>, mut permits: usize) {
+    /// and wakes. Returns false if they do not fit into the word.
+    fn grant<'a>(&'a self, mut locked: Locked<'a, u32>, mut permits: usize) -> bool {
         let mut batch = Batch::new();
-        loop {
+        let fits = loop {
             let Some(lacking) = locked.front() else {
-                self.settle(permits);
-                break;
+                break self.settle(permits);
             };
             if permits < lacking as usize {
                 locked.set_front(lacking - permits as u32);
-                break;
+                break true;
             }
             if batch.is_full() {
                 drop(locked);
@@ -315,21 +349,28 @@ impl RawSemaphore {
             locked
                 .pop_front(|lacking| *lacking = 0)
                 .map(|waker| batch.push(waker));
-        }
+        };
         drop(locked);
         wake_batch(&mut batch);
+        fits
     }
 
-    /// Adds permits to the word and clears `WAITERS`. The caller holds the lock, and the queue is
-    /// empty.
-    fn settle(&self, permits: usize) {
-        // Ordering: Relaxed. Only the lock's holder changes this flag.
-        let flag = self.word.load(Relaxed) & WAITERS;
-        let change = (permits << SHIFT).wrapping_sub(flag);
-        if change != 0 {
-            // The flag is set where it is subtracted.
+    /// Adds permits to the word and clears `WAITERS`. Returns false, and adds none, if they do not
+    /// fit. The caller holds the lock, and the queue is empty.
+    fn settle(&self, permits: usize) -> bool {
+        // Ordering: Relaxed, a guess that the exchange checks.
+        let mut word = self.word.load(Relaxed);
+        loop {
+            let sum = plus(word, permits);
+            let settled = sum.unwrap_or(word) & !WAITERS;
+            if settled == word {
+                return sum.is_some();
+            }
             // Ordering: Release, as in `release`. It passes on what came through the lock.
-            self.word.fetch_add(change, Release);
+            match self.word.compare_exchange(word, settled, Release, Relaxed) {
+                Ok(_) => return sum.is_some(),
+                Err(now) => word = now,
+            }
         }
     }
 
@@ -360,7 +401,7 @@ impl RawSemaphore {
         let flags = self.word.load(Relaxed) & (CLOSED | WAITERS);
         // The queue is split off below, under this lock (rule 1). The permits stay as they are, as
         // either flag changes from what it was read as.
-        // Ordering: Release pairs with the Acquire of `is_closed`.
+        // Ordering: Release pairs with the Acquire of `is_closed` and of `refused_by_close`.
         self.word.fetch_xor(flags ^ CLOSED, Release);
         locked.wake_all(|_| ());
     }
@@ -389,7 +430,11 @@ impl<H: AsSemaphore> Request for Permits<H> {
     type Output = Result<(), Closed>;
 
     #[inline]
-    unsafe fn poll(&self, waiter: Pin<&Waiter<u32>>, waker: &Waker) -> Poll<Result<(), Closed>> {
+    unsafe fn poll(
+        &mut self,
+        waiter: Pin<&Waiter<u32>>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Closed>> {
         // SAFETY: the caller's.
         unsafe {
             self.of
@@ -398,7 +443,7 @@ impl<H: AsSemaphore> Request for Permits<H> {
         }
     }
 
-    unsafe fn cancel(&self, waiter: Pin<&Waiter<u32>>) {
+    unsafe fn cancel(&mut self, waiter: Pin<&Waiter<u32>>) {
         // SAFETY: the caller's.
         unsafe { self.of.semaphore().cancel(waiter, self.permits) };
     }

@@ -186,7 +186,8 @@ fn run(f: impl FnMut() + 'static) -> Waker {
 /// released yet is removed.
 #[test]
 fn wake_all_leaves_waiters_that_come_during_it() {
-    let waiters: &'static Waiters<u32, u32> = Box::leak(Box::new(Waiters::new(0)));
+    static WAITERS: Waiters<u32, u32> = Waiters::new(0);
+    let waiters = &WAITERS;
     let places = Rc::new(RefCell::new(Vec::new()));
     let (count, waker) = counter();
     let during = {

@@ -3,7 +3,7 @@ use super::{
     error::RecvError,
     value::{Changed, Reading, Shared, Version},
 };
-use crate::{coop, until::Until, waiting::Waiting};
+use crate::{coop, wait::until, waiting::Waiting};
 use alloc::sync::Arc;
 use core::{
     fmt,
@@ -99,6 +99,21 @@ impl<T> Receiver<T> {
         }
     }
 
+    /// Returns whether no sender is left. The last value stays.
+    ///
+    /// ```
+    /// use task_sync::watch;
+    ///
+    /// let (tx, rx) = watch::channel(1);
+    /// assert!(!rx.is_closed());
+    /// drop(tx);
+    /// assert!(rx.is_closed());
+    /// assert_eq!(*rx.borrow(), 1);
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.shared.version().1
+    }
+
     /// Counts the value as not seen. The next [`changed`](Self::changed) returns at once.
     ///
     /// ```
@@ -147,7 +162,7 @@ impl<T> Receiver<T> {
     /// # Errors
     /// No sender is left, and this receiver has seen the last value.
     pub fn changed(&mut self) -> impl Future<Output = Result<(), RecvError>> {
-        Until::new(Changed {
+        until(Changed {
             shared: &self.shared,
             seen: &mut self.seen,
         })
@@ -191,7 +206,7 @@ impl<T> Receiver<T> {
                 shared: &self.shared,
                 seen: &mut seen,
             };
-            Until::new(changed).await?;
+            until(changed).await?;
         }
     }
 

@@ -4,7 +4,7 @@ use super::{
     error::SendError,
     value::{Closed, Shared},
 };
-use crate::until::Until;
+use crate::wait::until;
 use alloc::sync::Arc;
 use core::{
     fmt,
@@ -180,7 +180,7 @@ impl<T> Sender<T> {
     /// assert!(tx.is_closed());
     /// ```
     pub fn closed(&self) -> impl Future<Output = ()> {
-        Until::new(Closed(&self.shared))
+        until(Closed(&self.shared))
     }
 
     /// Creates a receiver, which has seen the present value.

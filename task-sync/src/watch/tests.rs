@@ -1,6 +1,6 @@
 //! Tests of a channel on one thread, some with a second one.
 use super::{Receiver, Sender, channel, error::SendError};
-use crate::testing::{Random, Woken, now, poll};
+use crate::testing::{Random, Woken, now, poll, seeds};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -312,13 +312,7 @@ fn compare(seed: u64, operations: usize) {
 
 #[test]
 fn random_operations_agree_with_the_model() {
-    (0..200).for_each(|seed| compare(seed, 500));
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn many_random_operations_agree_with_the_model() {
-    (0..20_000).for_each(|seed| compare(seed, 5_000));
+    seeds(500).for_each(|seed| compare(seed, 500));
 }
 
 #[test]

@@ -24,7 +24,7 @@
 //!    writer.
 use crate::{
     parking::{LOCKED, PARKED, Parking, UNIT},
-    until::Condition,
+    wait::Condition,
     waiters::Waiters,
 };
 use alloc::sync::Arc;

@@ -23,8 +23,9 @@ fn take(ring: &Values, position: u64) -> Result<u64, Missing> {
 }
 
 /// Two receivers take one value: one clones it, and the last takes it itself. Then the sender puts
-/// the next one without the lock. Fails if the Release of `unlock` is Relaxed, or if `put` loads
-/// `left` Relaxed, or if a clone runs after the unlock.
+/// the next one without the lock. Fails if the Release of `unlock` is Relaxed, if `put` loads
+/// `left` Relaxed, if `take` does not wait while `OUT` is set, or if a receiver that sleeps until
+/// the value is back is not woken.
 #[test]
 fn two_takes_release_the_value() {
     model(|| {
@@ -103,5 +104,52 @@ fn lagging_take_beside_a_put_without_the_lock_lags() {
         let taken = lagging.join().unwrap();
         assert_eq!(taken.is_ok(), replaced.is_none());
         assert_eq!(take(&ring, 2), Ok(2));
+    });
+}
+
+/// A receiver clones a value while it is replaced. Fails if `put` reads a value that is out, or
+/// leaves `OUT` set, or if the receiver puts the value back where another one is.
+#[test]
+fn clone_beside_a_replacement_drops_the_value_once() {
+    model(|| {
+        let ring = ring(1);
+        assert_eq!(put(&ring, 0, 2), None);
+        let receiver = {
+            let ring = ring.clone();
+            thread::spawn(move || take(&ring, 0))
+        };
+        // No value, if it is out: then the receiver drops it.
+        let replaced = put(&ring, 1, 1);
+        let taken = receiver.join().unwrap();
+        match taken {
+            Ok(value) => assert_eq!((value, replaced.unwrap_or(0)), (0, 0)),
+            Err(missing) => {
+                assert_eq!((missing, replaced), (Missing::Replaced, Some(0)));
+            }
+        }
+        assert_eq!(take(&ring, 0), Err(Missing::Replaced));
+        assert_eq!(take(&ring, 1), Ok(1));
+        assert_eq!(ring.unreleased(2), 0);
+    });
+}
+
+/// A receiver clones a value while the only other one gives it up. Fails if the first one puts the
+/// value back although it is the last, or if the other one waits for the clone.
+#[test]
+fn clone_beside_a_skip_releases_the_value() {
+    model(|| {
+        let ring = ring(1);
+        assert_eq!(put(&ring, 0, 2), None);
+        let receiver = {
+            let ring = ring.clone();
+            thread::spawn(move || assert_eq!(take(&ring, 0), Ok(0)))
+        };
+        // SAFETY: two receivers are counted.
+        let skipped = unsafe { ring.skip(0) }.unwrap();
+        assert!(skipped.is_none_or(|value| *value == 0));
+        receiver.join().unwrap();
+        assert_eq!(ring.unreleased(1), 0);
+        assert_eq!(put(&ring, 1, 1), None);
+        assert_eq!(take(&ring, 1), Ok(1));
     });
 }

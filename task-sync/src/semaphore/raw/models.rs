@@ -158,7 +158,7 @@ fn check(shared: &Protected) {
 }
 
 /// A permit goes to a waiter that is dropped, and from there to another thread. Fails if the
-/// fetch_add of `settle` is Relaxed.
+/// exchange of `settle` is Relaxed.
 #[test]
 fn permit_of_a_dropped_wait_is_ordered() {
     model(|| {
@@ -261,4 +261,32 @@ fn permits_that_two_threads_add_are_all_there_and_ordered() {
         }
         assert_eq!(semaphore.available(), 2);
     });
+}
+
+/// A thread writes and closes the semaphore. Another one that is refused sees the write: whether it
+/// tries, or waits.
+///
+/// Fails if the load of `refused_by_close` is Relaxed, or the exchange of `close`.
+#[test]
+fn refusal_shows_what_came_before_the_close() {
+    for waits in [false, true] {
+        model(move || {
+            let shared = Protected::new(usize::from(!waits));
+            let closer = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    shared.add();
+                    shared.semaphore.close();
+                })
+            };
+            let is_refused = match waits {
+                true => block_on(shared.acquire(1)) == Err(Closed),
+                false => shared.semaphore.try_acquire(1) == Err(Refused::Closed),
+            };
+            if is_refused {
+                check(&shared);
+            }
+            closer.join().unwrap();
+        });
+    }
 }
