@@ -1,9 +1,10 @@
 //! Runs one hot path N times, so that `cargo xtask bench --counts` can count its instructions and
 //! its system calls.
 //!
-//! `counts ROW N` runs the row `ROW`. `counts ROW N calls` also prints how many system calls the row
-//! has made. Without arguments the program lists the rows; a peer's row has a colon in its name. The rows of a runtime (`runtime-…` and `tokio: …`) run on one worker,
-//! while the main thread sleeps. All other rows run on the main thread.
+//! `counts ROW N` runs the row `ROW`. `counts ROW N calls` also prints how many system calls the
+//! row has made. Without arguments the program lists the rows; a peer's row has a colon in its
+//! name. The rows of a runtime (`runtime-…` and `tokio: …`) run on one worker, while the main
+//! thread sleeps. All other rows run on the main thread.
 use coop_budget::{Budget, Scope};
 use queue_global::{Boxed, Injector};
 use queue_spmc::{deque, ring};

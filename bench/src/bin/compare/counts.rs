@@ -2,8 +2,8 @@
 //! and the system calls of a runtime's paths by a tracepoint of the kernel. Unlike strace, a
 //! tracepoint hardly slows a path down, so the polls that a busy worker makes by the clock, and the
 //! yields before a park, stay as frequent as they are. Compares the counts with the *kept* ones in
-//! `docs/benchmarks/counts.json`. Without `--json`, the command fails if a path of ours has grown by
-//! more than [`GROWTH`] and the slack allow.
+//! `docs/benchmarks/counts.json`. Without `--json`, the command fails if a path of ours has grown
+//! by more than [`GROWTH`] and the slack allow.
 //!
 //! A program runs each path N times, and 2N times. The difference of the two counts is the count of
 //! N operations. With the same compiler and the same processor features, each run gives the same
@@ -28,7 +28,7 @@ type Rows = BTreeMap<String, f64>;
 /// What is counted.
 struct Kind {
     name: &'static str,
-    /// N: the number of operations in the shorter run.
+    /// The shorter run has N operations.
     operations: u64,
     /// The count by which a row may grow in addition to [`GROWTH`].
     slack: f64,
