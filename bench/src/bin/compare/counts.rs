@@ -28,7 +28,7 @@ type Rows = BTreeMap<String, f64>;
 /// What is counted.
 struct Kind {
     name: &'static str,
-    /// The shorter run has N operations.
+    /// The number of operations in the shorter run.
     operations: u64,
     /// The count by which a row may grow in addition to [`GROWTH`].
     slack: f64,
