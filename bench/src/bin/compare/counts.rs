@@ -25,7 +25,7 @@ const GROWTH: f64 = 0.05;
 /// Counts by row, each of an operation.
 type Rows = BTreeMap<String, f64>;
 
-/// What is counted.
+/// A kind of count: what is counted, and how.
 struct Kind {
     name: &'static str,
     /// The number of operations in the shorter run.
