@@ -588,8 +588,8 @@ impl<'a> Worker<'a> {
         found
     }
 
-    /// Makes the look of a wait with this number, counted from 1. The counts of steps are those from
-    /// before the wait.
+    /// Makes the look of a wait with this number, counted from 1. The counts of steps are those
+    /// from before the wait.
     fn look_in_wait(&mut self, number: u32, at_wait: &[u64]) -> Option<Runnable> {
         if number >= STUCK_LOOKS {
             self.stuck = self.find_stuck(at_wait);
