@@ -66,8 +66,8 @@ impl<C> Pool<C> {
         self.permits.close();
         loop {
             let returned = self.returned.notified();
-            // Ordering: Acquire pairs with the Release of the last count. An addition and not a load:
-            // a load may return an old value, before a request that has got its permit.
+            // Ordering: Acquire pairs with the Release of the last count. An addition and not a
+            // load: a load may return an old value, before a request that has got its permit.
             if self.lent.fetch_add(0, AcqRel) == 0 {
                 self.shelf.lock().clear();
                 return;

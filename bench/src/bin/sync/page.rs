@@ -158,7 +158,8 @@ impl Table {
     }
 }
 
-/// Returns whether a ratio, as it is shown, meets its aim: no `0.70` is bold beside one that is not.
+/// Returns whether a ratio, as it is shown, meets its aim. So no `0.70` is bold beside one that is
+/// not.
 fn meets(ratio: f64, aim: f64) -> bool {
     let shown = format!("{ratio:.2}");
     shown.parse::<f64>().is_ok_and(|shown| shown <= aim)

@@ -4,7 +4,7 @@ use std::{future::Future, io, pin::Pin};
 /// The future of a sample, which one of the two runtimes runs as a task.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a workload needs of the runtime that it runs on.
+/// The calls of a runtime that workloads make.
 pub(crate) trait Rt: 'static {
     /// Spawns a task, and returns a future of its end.
     fn spawn(work: impl Future<Output = ()> + Send + 'static) -> impl Future<Output = ()> + Send;
@@ -50,7 +50,8 @@ pub(crate) struct Pair {
 impl Pair {
     pub(crate) fn new(workers: usize) -> io::Result<Self> {
         Ok(Self {
-            // A task that always finds a message may poll for long where its channel charges no budget.
+            // A task that always finds a message may poll for long where its channel charges no
+            // budget.
             selvedge: selvedge::Builder::new()
                 .workers(workers)
                 .stall_reports_per_minute(0)
