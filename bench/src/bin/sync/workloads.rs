@@ -125,7 +125,7 @@ impl Receipts {
     fn add(&self, receivers: u64) {
         // Ordering: Release pairs with the load in `until`, and Acquire makes the last receipt
         // follow the others.
-        if (self.count.fetch_add(1, AcqRel) + 1) % receivers == 0 {
+        if (self.count.fetch_add(1, AcqRel) + 1).is_multiple_of(receivers) {
             self.waker.wake();
         }
     }
