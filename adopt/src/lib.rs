@@ -9,6 +9,7 @@ pub mod blocking;
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub mod game;
 pub mod join_pool;
+pub mod pool;
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub mod tasks;
 

@@ -23,6 +23,7 @@ chapters! {
     introduction: "introduction.md";
     ten_minutes: "ten-minutes.md";
     tasks: "tasks.md";
+    sync: "sync.md";
     net: "net.md";
     time: "time.md";
     blocking: "blocking.md";

@@ -181,10 +181,12 @@ fn deny() -> Result<bool> {
 }
 
 /// Builds the examples of `selvedge` with the features that a user's command turns on, and checks
-/// the examples of `selvedge-hyper` with all features.
+/// the examples of `selvedge-hyper` with all features. Runs those of `task-sync` under tokio, smol
+/// and selvedge.
 fn examples() -> Result<bool> {
     let hyper = "check --examples --all-features --package selvedge-hyper";
-    Ok(cargo_succeeds(EXAMPLES)? && cargo_succeeds(hyper)?)
+    let sync = "test --package guide --test sync_examples";
+    Ok(cargo_succeeds(EXAMPLES)? && cargo_succeeds(hyper)? && cargo_succeeds(sync)?)
 }
 
 /// Cargo's arguments that build the examples of `selvedge`.

@@ -29,7 +29,7 @@ use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, Visibility};
 
 /// The modules that the table compares. Of `io` it compares the items of [`IO`] alone.
 const MODULES: &[&str] = &[
-    "runtime", "task", "net", "time", "signal", "fs", "process", "io",
+    "runtime", "task", "net", "time", "signal", "fs", "process", "io", "sync",
 ];
 
 /// The items of `io` that need a runtime. The others are traits, and functions over these traits:
@@ -50,10 +50,11 @@ const MADE: &[&str] = &[
 const TABLE: &str = "docs/from-tokio.md";
 
 /// For each module, the file of the test that names each stable item which is the same. The first
-/// two are only compiled, and the others run on both runtimes.
+/// three are only compiled, and the others run on both runtimes.
 const TESTS: &[(&str, &str)] = &[
     ("runtime", "guide/tests/same_as_tokio.rs"),
     ("task", "guide/tests/same_as_tokio.rs"),
+    ("sync", "guide/tests/same_sync.rs"),
     ("net", "guide/tests/runs_the_same/net.rs"),
     ("time", "guide/tests/runs_the_same/time.rs"),
     ("signal", "guide/tests/runs_the_same/signal.rs"),
@@ -117,7 +118,8 @@ impl Marks {
             if is_cfg && (text.contains("test)") && !text.contains("not")) {
                 return None;
             }
-            if is_cfg && text.contains("loom") && !text.contains("not (loom") {
+            let is_without_loom = text.contains("not (loom") || text.contains("not (all (loom");
+            if is_cfg && text.contains("loom") && !is_without_loom {
                 return None;
             }
             if is_hidden(attribute) {
@@ -189,7 +191,7 @@ impl Tokio {
     fn read(root: &Path) -> Result<Self> {
         let mut tokio = Self::default();
         let source = root.join("src");
-        for module in MODULES.iter().chain(&["util", "sync", "future"]) {
+        for module in MODULES.iter().chain(&["util", "future"]) {
             let place = vec![(*module).to_owned()];
             tokio.file(&source, &place, module, Marks::default())?;
         }
@@ -473,9 +475,11 @@ fn of_block(block: &ItemImpl, marks: Marks, methods: &mut Vec<(String, Marks)>) 
     }
 }
 
+/// Returns whether the attribute is `doc(hidden)`. A comment that has the word is `doc = "…"`.
 fn is_hidden(attribute: &Attribute) -> bool {
     let text = attribute.meta.to_token_stream().to_string();
-    attribute.path().is_ident("doc") && text.contains("hidden")
+    let is_list = attribute.meta.require_list().is_ok();
+    attribute.path().is_ident("doc") && is_list && text.contains("hidden")
 }
 
 /// Returns the name of an item, or of the struct in `pin_project! { pub struct A {..} }`.
@@ -729,6 +733,8 @@ mod tests {
             "task::JoinSet::join_next",
             "task::LocalKey::scope",
             "task::spawn",
+            "sync::Mutex::const_new",
+            "sync::Semaphore::acquire",
             "net::TcpStream::connect",
             "net::tcp::OwnedReadHalf",
             "time::Sleep::reset",
