@@ -514,7 +514,7 @@ fn message_of_the_last_sender_is_seen_with_its_end() {
 #[test]
 fn refusal_shows_what_came_before_the_close() {
     for is_bounded in [true, false] {
-        model(move || {
+        Model::new().bound(3).check(move || {
             let done = Arc::new(AtomicUsize::new(0));
             let close = {
                 let done = done.clone();
