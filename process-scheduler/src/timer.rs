@@ -101,7 +101,7 @@ pub(crate) enum Alert {
 impl Timer {
     pub(crate) fn new() -> Self {
         Self {
-            start: Instant::now(),
+            start: sync_shim::time::now(),
             inner: Mutex::new(TimerInner {
                 timers: Box::default(),
                 keeper: None,
@@ -180,7 +180,8 @@ impl Timer {
         // Ordering: Relaxed, as in `insert`.
         self.lacks_keeper.store(false, Relaxed);
         drop(inner);
-        let time_left = |until| Duration::from_millis(until).saturating_sub(self.start.elapsed());
+        let time_left =
+            |until| Duration::from_millis(until).saturating_sub(sync_shim::time::since(self.start));
         Some(until.map_or(Duration::MAX, time_left))
     }
 
@@ -202,7 +203,7 @@ impl Timer {
 
     /// Wakes the tasks whose deadlines have come.
     pub(crate) fn fire(&self) {
-        self.fire_at(self.start.elapsed().as_millis() as u64);
+        self.fire_at(sync_shim::time::since(self.start).as_millis() as u64);
     }
 
     fn fire_at(&self, tick: u64) {

@@ -145,7 +145,7 @@ impl WorkerContext {
     }
 }
 
-thread_local! {
+sync_shim::thread_local! {
     /// The context of this thread's worker, or null.
     static CONTEXT: Cell<*const WorkerContext> = const { Cell::new(ptr::null()) };
 }
@@ -237,7 +237,7 @@ impl<'a> Worker<'a> {
             steps: 0,
             picks_from_injector: false,
             runs_until_poll: RUNS_PER_POLL,
-            polled_at: Instant::now(),
+            polled_at: sync_shim::time::now(),
             requeued: 0,
             searching: false,
             recorded_steps: vec![Cell::default(); context.shared.stealers.len()],
@@ -472,7 +472,7 @@ impl<'a> Worker<'a> {
             self.runs_until_poll = RUNS_PER_POLL;
             return;
         }
-        let now = Instant::now();
+        let now = sync_shim::time::now();
         if self.runs_until_poll > 0 && now.duration_since(self.polled_at) < POLL_INTERVAL {
             return;
         }
@@ -549,7 +549,7 @@ impl<'a> Worker<'a> {
         self.counters().count_park();
         let mut watch = Watch::begin(idle, index, &self.watch);
         // A park without a watch reads no clock.
-        let mut last_look = watch.as_ref().map(|_| Instant::now());
+        let mut last_look = watch.as_ref().map(|_| sync_shim::time::now());
         let mut keep_for = None;
         // Ordering: Relaxed. The token of the unpark orders this load: the unpark comes after the
         // store.
@@ -588,7 +588,7 @@ impl<'a> Worker<'a> {
                 return keep_for.is_some();
             }
             self.record_steps();
-            last_look = Some(Instant::now());
+            last_look = Some(sync_shim::time::now());
         }
         drop(watch);
         Watch::forget(idle, &self.watch);
@@ -598,7 +598,7 @@ impl<'a> Worker<'a> {
 
 /// The rest of the watch's interval since the last look.
 fn left_until_look(watch: &Watch<'_>, last_look: Option<Instant>) -> Duration {
-    let since = last_look.map_or(Duration::ZERO, |at| at.elapsed());
+    let since = last_look.map_or(Duration::ZERO, sync_shim::time::since);
     watch.limit().saturating_sub(since)
 }
 

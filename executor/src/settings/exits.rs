@@ -139,7 +139,7 @@ impl Exits {
 
 /// The time until a deadline.
 pub(super) fn left(deadline: Option<Instant>) -> Option<Duration> {
-    deadline.map(|at| at.saturating_duration_since(Instant::now()))
+    deadline.map(|at| at.saturating_duration_since(sync_shim::time::now()))
 }
 
 #[cfg(all(test, not(selvedge_count)))]

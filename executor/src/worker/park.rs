@@ -24,7 +24,7 @@ use crate::{
         scheduler::Task,
     },
 };
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use worker_idle::{Watch, Woken};
 use worker_queue::RunQueue;
 
@@ -219,13 +219,13 @@ impl Core {
     /// Notes that this watcher has just begun its watch, or has looked.
     fn note_look(&self) {
         if HAS_CLOCK {
-            self.idle_state.looked_at.set(Some(Instant::now()));
+            self.idle_state.looked_at.set(Some(sync_shim::time::now()));
         }
     }
 
     /// Returns the time until the watcher's next look.
     fn until_look(&self, watch: &Watch<'_>) -> Duration {
-        let since = self.idle_state.looked_at.get().map(|at| at.elapsed());
+        let since = self.idle_state.looked_at.get().map(sync_shim::time::since);
         watch.limit().saturating_sub(since.unwrap_or_default())
     }
 

@@ -1,0 +1,29 @@
+//! Simulation.
+#![allow(missing_docs)]
+
+#[cfg(selvedge_sim)]
+mod choice;
+mod failure;
+mod order;
+#[cfg(selvedge_sim)]
+mod rule;
+mod sim;
+mod trace;
+#[cfg(selvedge_sim)]
+mod world;
+
+pub use failure::Failure;
+pub use order::{Order, Polls};
+pub use sim::{Run, Sim, Stats};
+pub use trace::Event;
+
+use std::time::Duration;
+
+/// Keeps this thread busy for this virtual time, in the middle of a poll for example. Other threads
+/// run meanwhile.
+pub fn busy(time: Duration) {
+    #[cfg(selvedge_sim)]
+    sync_shim::sim::busy(time);
+    #[cfg(not(selvedge_sim))]
+    std::thread::sleep(time);
+}
