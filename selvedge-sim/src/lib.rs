@@ -3,8 +3,10 @@
 
 #[cfg(selvedge_sim)]
 mod choice;
+mod explore;
 mod failure;
 mod order;
+mod replay;
 #[cfg(selvedge_sim)]
 mod rule;
 mod sim;
@@ -12,8 +14,10 @@ mod trace;
 #[cfg(selvedge_sim)]
 mod world;
 
+pub use explore::{Explored, Found, explore};
 pub use failure::Failure;
 pub use order::{Order, Polls};
+pub use replay::Replay;
 pub use sim::{Run, Sim, Stats};
 pub use trace::Event;
 

@@ -121,7 +121,10 @@ impl Sim {
     pub fn run<F: Future>(&self, app: impl FnOnce() -> F + 'static) -> Run {
         let workers = self.settings.workers;
         self.run_main(move || {
-            let builder = selvedge_executor::Builder::new().workers(workers);
+            // A long poll of a simulation is no news.
+            let builder = selvedge_executor::Builder::new()
+                .workers(workers)
+                .stall_threshold(Duration::MAX);
             let runtime = builder.build().expect("the simulator starts each thread");
             runtime.block_on(app());
         })

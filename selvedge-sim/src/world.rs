@@ -4,6 +4,7 @@
 use crate::{
     choice::{Choices, Random},
     failure::Failure,
+    order::Order,
     rule::Rule,
     sim::{Settings, Stats},
     trace::Trace,
@@ -268,6 +269,40 @@ impl World {
         unsafe { &*yielder }.suspend(());
     }
 
+    /// Lets another thread run, perhaps, in the middle of an operation of this one: the system may
+    /// replace a thread there. Once in `times`, unless the order has priorities.
+    #[inline]
+    fn preempt(&self, times: u64) {
+        let id = self.current.get();
+        if id > 0 && !self.ready.borrow().is_empty() && !self.stays(id, times) {
+            self.switch(id);
+        }
+    }
+
+    /// Chooses whether this thread goes on, or else which thread runs next. Others can run.
+    fn stays(&self, id: u32, times: u64) -> bool {
+        let mut ready = self.ready.borrow_mut();
+        ready.push(id);
+        let mut choices = self.choices.borrow_mut();
+        let last = ready.len() as u32 - 1;
+        // 0 is this thread, and the others follow.
+        let chosen = choices.next(last + 1, || {
+            let (mut rule, mut order) = (self.rule.borrow_mut(), self.order.borrow_mut());
+            if times > 1 && rule.order() != Order::Priorities && !order.once_in(times) {
+                return 0;
+            }
+            let chosen = rule.choose(&ready, Some(id), &mut order) as u32;
+            if chosen == last { 0 } else { chosen + 1 }
+        });
+        if chosen == 0 {
+            ready.pop();
+        } else {
+            // The chosen thread runs next.
+            self.chosen.set(ready.remove(chosen as usize - 1));
+        }
+        chosen == 0
+    }
+
     fn fire_limits(&self) {
         let now = self.now.get();
         if self.next_limit.get() > now {
@@ -484,33 +519,11 @@ impl Host for World {
             }
         }
         self.fire_limits();
-        let goes_on = {
-            let mut ready = self.ready.borrow_mut();
-            if ready.is_empty() {
-                let too_long = self.steps.get() + self.points.get() > self.settings.steps;
-                !too_long
-            } else {
-                ready.push(id);
-                let mut choices = self.choices.borrow_mut();
-                let last = ready.len() as u32 - 1;
-                // 0 is this thread, and the others follow.
-                let chosen = choices.next(last + 1, || {
-                    let (mut rule, mut order) = (self.rule.borrow_mut(), self.order.borrow_mut());
-                    let chosen = rule.choose(&ready, Some(id), &mut order) as u32;
-                    if chosen == last { 0 } else { chosen + 1 }
-                });
-                if chosen == 0 {
-                    ready.pop();
-                } else {
-                    self.chosen.set(ready.remove(chosen as usize - 1));
-                }
-                chosen == 0
-            }
-        };
-        if !goes_on {
-            if self.chosen.get() == 0 {
-                self.ready.borrow_mut().push(id);
-            }
+        if self.steps.get() + self.points.get() > self.settings.steps {
+            // The loop of `run` ends the run.
+            self.ready.borrow_mut().push(id);
+            self.switch(id);
+        } else if !self.ready.borrow().is_empty() && !self.stays(id, 1) {
             self.switch(id);
         }
     }
@@ -567,6 +580,7 @@ impl Host for World {
     }
 
     fn unpark(&self, id: u64) {
+        self.preempt(8);
         self.record(u64::from(self.current.get()), "unpark", 0, id);
         let state = {
             let mut threads = self.threads.borrow_mut();
@@ -577,6 +591,7 @@ impl Host for World {
         if state == State::Waiting(Wait::Park) {
             self.wake(id as u32);
         }
+        self.preempt(4);
     }
 
     fn notify(&self, on: Wait, all: bool) {
@@ -597,6 +612,7 @@ impl Host for World {
             waiting = vec![waiting[chosen as usize]];
         }
         waiting.into_iter().for_each(|id| self.wake(id));
+        self.preempt(4);
     }
 
     fn spawn(&self, name: Option<Arc<str>>, f: Box<dyn FnOnce()>) -> io::Result<u64> {
@@ -635,6 +651,7 @@ impl Host for World {
         self.live.set(self.live.get() + 1);
         self.record(u64::from(self.current.get()), "thread", 0, id);
         self.ready.borrow_mut().push(id as u32);
+        self.preempt(2);
         Ok(id)
     }
 

@@ -1,5 +1,20 @@
 //! std's types, except that a thread of a simulation waits in its simulator ([`crate::sim`]).
-pub use super::with_std::{alloc, atomic, cell, hint};
+pub use super::with_std::{alloc, atomic, cell};
+
+pub mod hint {
+    use crate::sim::{Wait, with_host};
+    use std::{panic::Location, time::Duration};
+
+    /// Tells the processor that this thread spins. Other simulated threads run meanwhile.
+    #[track_caller]
+    pub fn spin_loop() {
+        const TIME: Duration = Duration::from_nanos(50);
+        let at = Location::caller();
+        if with_host(|host, fiber| host.wait(fiber, Wait::Busy, Some(TIME), at)).is_none() {
+            std::hint::spin_loop();
+        }
+    }
+}
 
 pub mod sync {
     use crate::sim::{Wait, with_host};
