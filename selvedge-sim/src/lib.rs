@@ -31,3 +31,18 @@ pub fn busy(time: Duration) {
     #[cfg(not(selvedge_sim))]
     std::thread::sleep(time);
 }
+
+/// Returns a random number from the seed, for a program that wants to vary what it does.
+pub fn random() -> u64 {
+    sync_shim::random::number()
+}
+
+/// Returns a random number below `count` from the seed.
+///
+/// # Panics
+/// If `count` is 0.
+pub fn random_below(count: u64) -> u64 {
+    random() % count
+}
+
+pub use sync_shim::thread;
