@@ -37,7 +37,7 @@ enum KeptEntry {
     Some(Arc<Shared>, Armed),
 }
 
-sync_shim::thread_local! {
+sync_shim::simulated_thread_local! {
     static KEPT: RefCell<KeptEntry> = const { RefCell::new(KeptEntry::NotKept) };
 }
 

@@ -7,14 +7,8 @@ use crate::{
     worker::{self, BoxPark, WorkerContext},
 };
 use queue_spmc::deque::Worker as Deque;
-use std::{
-    any::TypeId,
-    fmt, io,
-    ops::Deref,
-    sync::Arc,
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::{any::TypeId, fmt, io, ops::Deref, sync::Arc, time::Duration};
+use sync_shim::sim::thread::{self, JoinHandle};
 use worker_idle::park::{Park, ThreadPark};
 
 /// Settings of a [`Scheduler`]. See [`Scheduler::builder`].
@@ -264,7 +258,7 @@ impl Builder {
     /// # Errors
     /// If a thread cannot be spawned.
     pub fn try_build(self) -> io::Result<Scheduler> {
-        let processors = || thread::available_parallelism().map_or(1, usize::from);
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = self.workers.unwrap_or_else(processors);
         let deques: Vec<_> = (0..workers).map(|_| Deque::new()).collect();
         let park = |worker| match &self.driver {

@@ -22,10 +22,12 @@ use crate::{
 };
 use std::{
     sync::Arc,
-    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use sync_shim::atomic::Ordering::{Relaxed, Release};
+use sync_shim::{
+    atomic::Ordering::{Relaxed, Release},
+    sim::thread::{self, JoinHandle},
+};
 
 /// How long a forced shutdown waits for the steps that run.
 const GRACE: Duration = Duration::from_millis(100);

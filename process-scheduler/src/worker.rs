@@ -64,10 +64,9 @@ use std::{
     cell::{Cell, RefCell},
     iter, mem, ptr,
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
-use sync_shim::atomic::Ordering::Relaxed;
+use sync_shim::{atomic::Ordering::Relaxed, sim::thread};
 use worker_idle::{Watch, WatchState, park::Park};
 
 /// Steps between two fair picks (rule 2).
@@ -145,7 +144,7 @@ impl WorkerContext {
     }
 }
 
-sync_shim::thread_local! {
+sync_shim::simulated_thread_local! {
     /// The context of this thread's worker, or null.
     static CONTEXT: Cell<*const WorkerContext> = const { Cell::new(ptr::null()) };
 }

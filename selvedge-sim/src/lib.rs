@@ -45,4 +45,4 @@ pub fn random_below(count: u64) -> u64 {
     random() % count
 }
 
-pub use sync_shim::thread;
+pub use sync_shim::sim::thread;

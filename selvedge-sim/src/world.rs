@@ -27,6 +27,9 @@ use sync_shim::sim::{Fiber, Host, Subject, Wait};
 /// some time has passed would never end.
 const READING: u64 = 20;
 
+/// How much time a poll takes at least. Without it tasks that only yield would stop the time.
+const POLL: u64 = 100;
+
 /// How long the threads of a run may go on after the main function has ended.
 const LINGER: u64 = 60_000_000_000;
 
@@ -505,6 +508,7 @@ impl Host for World {
     #[inline]
     fn point(&self, fiber: &Fiber) {
         self.points.set(self.points.get() + 1);
+        self.now.set(self.now.get() + POLL);
         let id = self.current.get();
         if self.polls_take_time {
             let mut choices = self.choices.borrow_mut();

@@ -29,7 +29,7 @@ pub fn must_yield(cx: &mut Context<'_>) -> bool {
 #[doc(hidden)]
 #[inline]
 pub fn first_of(count: usize) -> usize {
-    sync_shim::thread_local! {
+    sync_shim::simulated_thread_local! {
         static STATE: Cell<u64> = Cell::new(sync_shim::random::number() | 1);
     }
     // In the destructors of thread-locals any order will do.

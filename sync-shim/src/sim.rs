@@ -71,6 +71,31 @@ pub fn name_of(task: usize) -> u64 {
     task as u64
 }
 
+/// Threads that a simulation replaces, but a model checker does not.
+#[cfg(feature = "std")]
+pub mod thread {
+    #[cfg(selvedge_sim)]
+    pub use crate::thread::{Builder, JoinHandle, park, park_timeout, sleep, spawn, yield_now};
+    #[cfg(not(selvedge_sim))]
+    pub use std::thread::{Builder, JoinHandle, park, park_timeout, sleep, spawn, yield_now};
+}
+
+/// Declares thread-locals as `std::thread_local!` does. A simulated thread has its own values; a
+/// model checker does not replace them.
+#[cfg(all(feature = "std", not(selvedge_sim)))]
+#[macro_export]
+macro_rules! simulated_thread_local {
+    ($($t:tt)*) => { ::std::thread_local! { $($t)* } };
+}
+
+/// Declares thread-locals as `std::thread_local!` does. A simulated thread has its own values; a
+/// model checker does not replace them.
+#[cfg(all(feature = "std", selvedge_sim))]
+#[macro_export]
+macro_rules! simulated_thread_local {
+    ($($t:tt)*) => { $crate::thread_local! { $($t)* } };
+}
+
 /// A part of the program that can tell the simulator what it has left undone.
 #[cfg(feature = "std")]
 pub trait Subject {

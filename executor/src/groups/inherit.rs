@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-sync_shim::thread_local! {
+sync_shim::simulated_thread_local! {
     /// The group of a thread without a turn (rule 2).
     static INHERITED: RefCell<Option<Arc<Group>>> = const { RefCell::new(None) };
 }

@@ -127,7 +127,9 @@ mod explorer {
                 passed = false;
                 if !options.quiet {
                     println!("{found}");
-                    let file = options.save.join(format!("{name}-{}.sim", found.run.seed()));
+                    let file = options
+                        .save
+                        .join(format!("{name}-{}.sim", found.run.seed()));
                     let saved = Replay::of(name, &found).write(&file);
                     saved.map_err(|error| format!("{}: {error}", file.display()))?;
                     println!("replay: --replay {}", file.display());

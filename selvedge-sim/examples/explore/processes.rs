@@ -96,7 +96,11 @@ pub fn links(sim: Sim) -> Run {
         let mut pids = Vec::new();
         for n in 0..6_u64 {
             let process = from_fn(move |message: u64, _| {
-                if message == n { Flow::Stop } else { Flow::Continue }
+                if message == n {
+                    Flow::Stop
+                } else {
+                    Flow::Continue
+                }
             });
             let address = scheduler.spawn(process).unwrap();
             pids.push(address.pid());
@@ -127,12 +131,22 @@ pub fn supervisors(sim: Sim) -> Run {
             let starts = starts.clone();
             Child::new(move || {
                 *starts.lock().unwrap() += 1;
-                from_fn(|fails: bool, _| if fails { Flow::fail("as asked") } else { Flow::Continue })
+                from_fn(|fails: bool, _| {
+                    if fails {
+                        Flow::fail("as asked")
+                    } else {
+                        Flow::Continue
+                    }
+                })
             })
             .spawn(Spawn::new().name(name))
             .policy(Policy::Permanent)
         };
-        let strategy = [Strategy::OneForOne, Strategy::OneForAll, Strategy::RestForOne];
+        let strategy = [
+            Strategy::OneForOne,
+            Strategy::OneForAll,
+            Strategy::RestForOne,
+        ];
         Supervisor::new(strategy[random_below(3) as usize])
             .intensity(100, Duration::from_secs(1))
             .backoff(Backoff::new(MS, 2, MS * 4))
@@ -142,7 +156,9 @@ pub fn supervisors(sim: Sim) -> Run {
             .unwrap();
         let wait_for = |least: u32| {
             for _ in 0..500 {
-                let both = ["a", "b"].iter().all(|name| scheduler.named::<bool>(name).is_some());
+                let both = ["a", "b"]
+                    .iter()
+                    .all(|name| scheduler.named::<bool>(name).is_some());
                 if both && *starts.lock().unwrap() >= least {
                     return;
                 }

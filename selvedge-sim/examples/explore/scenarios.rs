@@ -5,10 +5,10 @@
 //! takes.
 use net_driver::time::{Instant, interval, sleep, sleep_until, timeout};
 use selvedge_executor::{
-    Builder, Handle, JoinHandle, LocalSet, SchedulingGroup, block_in_place, park::ThreadPark, spawn,
-    spawn_blocking, spawn_in, spawn_local, syscall, yield_now,
+    Builder, Handle, JoinHandle, LocalSet, SchedulingGroup, block_in_place, park::ThreadPark,
+    spawn, spawn_blocking, spawn_in, spawn_local, syscall, yield_now,
 };
-use selvedge_sim::{Polls, Run, Sim, busy, random_below, thread};
+use selvedge_sim::{Run, Sim, busy, random_below, thread};
 use std::{
     cell::Cell,
     future::{Future, poll_fn},
@@ -70,7 +70,9 @@ fn workers() -> usize {
 }
 
 fn runtime(workers: usize) -> selvedge_executor::Runtime {
-    let builder = Builder::new().workers(workers).stall_threshold(Duration::MAX);
+    let builder = Builder::new()
+        .workers(workers)
+        .stall_threshold(Duration::MAX);
     builder.build().expect("the simulator starts each thread")
 }
 
@@ -496,7 +498,9 @@ fn background(sim: Sim) -> Run {
             1 => drop(one.shutdown_timeout(MS * 10)),
             _ => {
                 let other = runtime(workers());
-                other.block_on(other.spawn(async move { one.shutdown_background() })).unwrap();
+                other
+                    .block_on(other.spawn(async move { one.shutdown_background() }))
+                    .unwrap();
             }
         }
         thread::sleep(Duration::from_secs(30));
@@ -514,6 +518,7 @@ fn aborts(sim: Sim) -> Run {
                 match n % 3 {
                     0 => sleep(Duration::from_secs(60)).await,
                     1 => loop {
+                        busy(Duration::from_micros(1));
                         yield_now().await;
                     },
                     _ => {}
@@ -567,7 +572,10 @@ fn yields(sim: Sim) -> Run {
             }
         }
         drop(sender);
-        let sum = timeout(2 * SOON, reader).await.expect("the reader waits").unwrap();
+        let sum = timeout(2 * SOON, reader)
+            .await
+            .expect("the reader waits")
+            .unwrap();
         assert_eq!(sum, 435);
         *stop.lock().unwrap() = true;
         all(spinners).await;
@@ -581,7 +589,12 @@ fn groups(sim: Sim) -> Run {
         let names = ["one", "two", "three"];
         let group = |name: &&str| {
             let shares = 10 + random_below(90) as u32;
-            runtime.handle().group(*name).shares(shares).build().unwrap()
+            runtime
+                .handle()
+                .group(*name)
+                .shares(shares)
+                .build()
+                .unwrap()
         };
         let groups: Vec<SchedulingGroup> = names.iter().map(group).collect();
         let mut tasks = Vec::new();
@@ -621,7 +634,8 @@ fn local(sim: Sim) -> Run {
                         sleep(Duration::from_micros(random_below(500))).await;
                         sender.send(n).unwrap();
                     });
-                    count.set(count.get() + receiver.await.unwrap());
+                    let got = receiver.await.unwrap();
+                    count.set(count.get() + got);
                 }));
             }
             for task in tasks {
@@ -765,7 +779,12 @@ fn cancels(sim: Sim) -> Run {
         let tasks: Vec<_> = tasks.collect();
         all(tasks).await;
         assert_eq!(permits.available_permits(), 3);
-        drop(timeout(SOON, permits.acquire_many(3)).await.expect("all are free").unwrap());
+        drop(
+            timeout(SOON, permits.acquire_many(3))
+                .await
+                .expect("all are free")
+                .unwrap(),
+        );
         drop(timeout(SOON, lock.lock()).await.expect("it is free"));
     })
 }
@@ -819,7 +838,11 @@ fn wakers(sim: Sim) -> Run {
                 poll_fn(|cx| {
                     polls += 1;
                     kept.lock().unwrap().push(cx.waker().clone());
-                    if polls > 3 { Poll::Ready(()) } else { Poll::Pending }
+                    if polls > 3 {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
                 })
                 .await;
             })
@@ -850,9 +873,4 @@ fn wakers(sim: Sim) -> Run {
         let wakers = std::mem::take(&mut *kept.lock().unwrap());
         wakers.into_iter().for_each(Waker::wake);
     })
-}
-
-/// Runs whose polls take no time, for measurements.
-pub fn fast(sim: Sim) -> Sim {
-    sim.polls(Polls::Instant)
 }
