@@ -4,6 +4,7 @@ use crate::{
     guard::Guarded,
     handler::guarded_handler,
     shared::{Config, Shared},
+    simulation,
     worker::{self, BoxPark, WorkerContext},
 };
 use queue_spmc::deque::Worker as Deque;
@@ -269,6 +270,7 @@ impl Builder {
         let stealers = deques.iter().map(Deque::stealer).collect();
         let wakers = parks.iter().map(Park::waker).collect();
         let shared = Arc::new(Shared::new(self.config, stealers, wakers));
+        simulation::watch(&shared);
         let mut scheduler = Scheduler {
             handle: Handle {
                 shared: shared.clone(),

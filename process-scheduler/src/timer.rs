@@ -152,6 +152,13 @@ impl Timer {
         Some((key, alert))
     }
 
+    /// Returns the first deadline, for the checks of a simulation.
+    #[cfg(selvedge_sim)]
+    pub(crate) fn first_deadline(&self) -> Option<Instant> {
+        let next = self.inner.lock().timers.next_expiration()?;
+        Some(self.start + Duration::from_millis(next))
+    }
+
     /// Takes the waker of an entry out of the wheel, if it is still there.
     pub(crate) fn disarm(&self, armed: &Armed) -> Option<Waker> {
         self.inner.lock().timers.remove(armed.key)

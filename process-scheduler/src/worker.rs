@@ -423,6 +423,8 @@ impl<'a> Worker<'a> {
                 messages: self.shared().config.messages,
                 counters: &self.shared().counters.workers[self.context.index],
             };
+            sync_shim::sim::point();
+            sync_shim::sim::event("step", 0, 0);
             let unfinished = runnable.0.run(&mut slice);
             self.steps += (budget - slice.steps_left).max(1);
             self.runs_until_poll -= 1;
