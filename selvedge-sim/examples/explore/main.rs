@@ -1,5 +1,6 @@
 //! Explores the scenarios: `--seeds N` (1,000 by default), `--first SEED`, `--scenario NAME`,
-//! `--replay FILE`, `--save DIR`, `--list`.
+//! `--replay FILE`, `--save DIR`, `--list`; `--quiet` prints no reports, and `--stop` stops at the
+//! first failure.
 #[cfg(selvedge_sim)]
 mod processes;
 #[cfg(selvedge_sim)]
@@ -35,6 +36,7 @@ mod explorer {
         save: PathBuf,
         list: bool,
         quiet: bool,
+        stop: bool,
     }
 
     fn options() -> Result<Options, String> {
@@ -46,12 +48,14 @@ mod explorer {
             save: env::temp_dir(),
             list: false,
             quiet: false,
+            stop: false,
         };
         let mut given = env::args().skip(1);
         while let Some(option) = given.next() {
             match option.as_str() {
                 "--list" => options.list = true,
                 "--quiet" => options.quiet = true,
+                "--stop" => options.stop = true,
                 _ => {
                     let value = given.next().ok_or(format!("{option} has no value"))?;
                     let number = || value.parse().map_err(|_| format!("{value} is no number"));
@@ -125,6 +129,9 @@ mod explorer {
             );
             if let Some(found) = explored.found {
                 passed = false;
+                if options.stop {
+                    break;
+                }
                 if !options.quiet {
                     println!("{found}");
                     let file = options

@@ -457,6 +457,7 @@ fn shutdown(sim: Sim) -> Run {
                     0 => sleep(Duration::from_secs(3_600)).await,
                     1 => drop(receiver.recv().await),
                     2 => loop {
+                        busy(Duration::from_micros(1));
                         yield_now().await;
                     },
                     3 => drop(spawn_blocking(|| thread::sleep(MS)).await),
