@@ -22,7 +22,10 @@ mod checks {
     impl Subject for Runtime {
         fn ready(&self) -> Option<String> {
             let shared = self.0.upgrade()?;
-            let (_, sleepers) = shared.idle.counts();
+            // A worker that was notified counts as searching. While all threads wait, nobody searches
+            // in fact.
+            let (searchers, sleepers) = shared.idle.counts();
+            let sleepers = searchers + sleepers;
             if shared.is_closing() || sleepers == 0 {
                 return None;
             }

@@ -22,7 +22,9 @@ mod checks {
     impl Subject for Processes {
         fn ready(&self) -> Option<String> {
             let shared = self.0.upgrade()?;
-            let (_, sleepers) = shared.idle.counts();
+            // A worker that was notified counts as searching.
+            let (searchers, sleepers) = shared.idle.counts();
+            let sleepers = searchers + sleepers;
             // Ordering: Relaxed, as all threads wait.
             let is_open = !shared.stop.load(Relaxed);
             let is_left = is_open && sleepers == shared.stealers.len() && shared.has_ready();

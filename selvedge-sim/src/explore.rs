@@ -1,6 +1,6 @@
 //! Many runs of a scenario, and the smallest form of a failure.
-use crate::{Event, Failure, Run, Sim};
-use std::{fmt, ops::Range};
+use crate::{Event, Failure, Replay, Run, Sim};
+use std::{fmt, ops::Range, panic::Location};
 
 /// Every run of a seed with this remainder is repeated, to check that its events repeat.
 const REPEATED: u64 = 16;
@@ -19,6 +19,8 @@ pub struct Explored {
     pub runs: u64,
     /// The polls of all runs, and other places at which a thread may be replaced.
     pub points: u64,
+    /// The hash of all events of all runs.
+    pub hash: u64,
     /// The first failure.
     pub found: Option<Found>,
 }
@@ -65,12 +67,14 @@ pub fn explore(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) -> Explored {
     let mut explored = Explored {
         runs: 0,
         points: 0,
+        hash: 0,
         found: None,
     };
     for seed in seeds {
         let run = scenario(Sim::new(seed));
         explored.runs += 1;
         explored.points += run.stats.points;
+        explored.hash = explored.hash.rotate_left(1) ^ run.hash;
         if run.failure.is_some() {
             explored.found = Some(find(seed, &run, &scenario));
             break;
@@ -91,6 +95,34 @@ pub fn explore(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) -> Explored {
         }
     }
     explored
+}
+
+/// Runs a scenario with each seed, as [`explore`] does, for a test.
+///
+/// A failure is written to a file in the folder for temporary files, whose path the message names.
+///
+/// ```
+/// #[test]
+/// fn two_tasks_meet() {
+///     selvedge_sim::check(0..1_000, |sim| sim.run(|| async { /* ... */ }));
+/// }
+/// ```
+///
+/// # Panics
+/// If a run fails.
+#[track_caller]
+pub fn check(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) {
+    let Some(found) = explore(seeds, scenario).found else {
+        return;
+    };
+    let at = Location::caller();
+    let name = format!("{}:{}", at.file(), at.line());
+    let file = std::env::temp_dir().join(format!("{}.sim", name.replace(['/', ':', '\\'], "-")));
+    let saved = match Replay::of(&name, &found).write(&file) {
+        Ok(()) => format!("the replay is in {}", file.display()),
+        Err(error) => format!("{}: {error}", file.display()),
+    };
+    panic!("{found}\n{saved}");
 }
 
 /// Runs a seed again. Returns a failed run if the events differ.

@@ -1,6 +1,18 @@
 //! One run: its threads as fibers, its clock, and the checks.
 //!
-//! The front page of the crate tells the protocol.
+//! The crate's front page tells how it works. Rules of the code:
+//!
+//! 1. `run` is the loop of the system's thread. It resumes the body of one thread at a time. The
+//!    calls of [`Host`] come from a body, on its own stack. They change the state here, and may
+//!    [`switch`](World::switch) back to the loop.
+//! 2. No borrow of a cell lasts across a switch, or across a call of the program's code.
+//! 3. A thread that can run is in `ready`, is `current`, or is `chosen`. A thread that waits is in
+//!    none of them. `wake` and the end of its limit put it back into `ready`, one of the two: each
+//!    wait has a number, and a limit ends only the wait with its number.
+//! 4. A thread whose wait is [`Wait::Busy`] counts as running in the checks.
+//! 5. The checks run on the system's thread while no body runs. They find no fiber, so they must not
+//!    wait: they use locks that no thread holds while it waits.
+//! 6. A body that has not ended when a check fails is given up, with all values on its stack.
 use crate::{
     choice::{Choices, Random},
     failure::Failure,

@@ -71,6 +71,15 @@ pub fn name_of(task: usize) -> u64 {
     task as u64
 }
 
+/// Returns whether the variable `SELVEDGE_SIM_MUTANT` has this value: for mistakes that are planted
+/// to see whether a simulation finds them.
+#[cfg(all(selvedge_sim, feature = "std"))]
+pub fn mutant(name: &str) -> bool {
+    static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    let chosen = NAME.get_or_init(|| std::env::var("SELVEDGE_SIM_MUTANT").ok());
+    chosen.as_deref() == Some(name)
+}
+
 /// Threads that a simulation replaces, but a model checker does not.
 #[cfg(feature = "std")]
 pub mod thread {

@@ -1,6 +1,6 @@
 //! `cargo xtask sim`: explores the scenarios of `selvedge-sim`, on the shim's backend for
 //! simulations.
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use project::{
     say,
     workspace::{self, cargo, succeeds},
@@ -99,55 +99,53 @@ fn build(root: &Path, target: &Path) -> Result<Option<PathBuf>> {
     Ok(built.then(|| target.join("release/examples/explore")))
 }
 
-/// A planted mistake.
+/// A change of a file, under the condition that a mistake is tried.
 #[derive(serde::Deserialize)]
-struct Mutant {
-    name: String,
+struct Edit {
     file: String,
     find: String,
     replace: String,
 }
 
-#[derive(serde::Deserialize)]
-struct Mutants {
-    mutant: Vec<Mutant>,
+impl Edit {
+    /// Returns the names of the mistakes.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let calls = self.replace.split("sim::mutant(\"").skip(1);
+        calls.filter_map(|rest| rest.split('"').next())
+    }
 }
 
-/// Plants each mistake in a copy of the sources.
+#[derive(serde::Deserialize)]
+struct Edits {
+    edit: Vec<Edit>,
+}
+
+/// Plants all mistakes in a copy of the sources, and tries one after the other.
 fn plant_all(root: &Path, options: &Options) -> Result<bool> {
     let list = root.join("selvedge-sim/mutants.toml");
     let text = fs::read_to_string(&list).with_context(|| list.display().to_string())?;
-    let Mutants { mutant } = toml::from_str(&text).context("selvedge-sim/mutants.toml")?;
+    let Edits { edit } = toml::from_str(&text).context("selvedge-sim/mutants.toml")?;
     let copy = root.join(FOLDER).join("mutants/tree");
-    copy_sources(root, &copy)?;
+    copy_sources(root, &copy, &edit)?;
+    let target = root.join(FOLDER).join("mutants/build");
+    let program = build(&copy, &target)?.context("the copy with the mistakes does not build")?;
     let (mut found, mut all) = (0, 0);
     say!("| mistake | found by | with seed | as |\n|---|---|---|---|");
-    for mutant in &mutant {
+    for name in edit.iter().flat_map(Edit::names) {
         if options
             .only
             .as_ref()
-            .is_some_and(|part| !mutant.name.contains(part))
+            .is_some_and(|part| !name.contains(part))
         {
             continue;
         }
         all += 1;
-        let file = copy.join(&mutant.file);
-        let sources = fs::read_to_string(&file).with_context(|| mutant.file.clone())?;
-        let places = sources.matches(&mutant.find).count();
-        ensure!(
-            places == 1,
-            "{}: the text is there {places} times",
-            mutant.name
-        );
-        fs::write(&file, sources.replacen(&mutant.find, &mutant.replace, 1))?;
-        let result = explore_mutant(root, &copy, options);
-        fs::write(&file, sources)?;
-        match result.with_context(|| mutant.name.clone())? {
+        match try_mutant(&program, name, options)? {
             Some((scenario, seed, kind)) => {
                 found += 1;
-                say!("| {} | `{scenario}` | {seed} | {kind} |", mutant.name);
+                say!("| {name} | `{scenario}` | {seed} | {kind} |");
             }
-            None => say!("| {} | - | - | not found |", mutant.name),
+            None => say!("| {name} | - | - | not found |"),
         }
     }
     say!(
@@ -159,7 +157,7 @@ fn plant_all(root: &Path, options: &Options) -> Result<bool> {
 
 /// Copies the files that git knows of, or would add. A file that has not changed keeps its time, so
 /// that cargo builds little.
-fn copy_sources(root: &Path, to: &Path) -> Result<()> {
+fn copy_sources(root: &Path, to: &Path, edits: &[Edit]) -> Result<()> {
     let mut git = Command::new("git");
     git.current_dir(root);
     let files = git
@@ -168,9 +166,19 @@ fn copy_sources(root: &Path, to: &Path) -> Result<()> {
     ensure!(files.status.success(), "git does not list the files");
     for name in String::from_utf8_lossy(&files.stdout).lines() {
         let (from, to) = (root.join(name), to.join(name));
-        let Ok(content) = fs::read(&from) else {
+        let Ok(mut content) = fs::read(&from) else {
             continue;
         };
+        for edit in edits.iter().filter(|edit| edit.file == name) {
+            let text = String::from_utf8(content)?;
+            let places = text.matches(&edit.find).count();
+            ensure!(
+                places == 1,
+                "{name} has the text {places} times: {}",
+                edit.find
+            );
+            content = text.replacen(&edit.find, &edit.replace, 1).into_bytes();
+        }
         if fs::read(&to).is_ok_and(|there| there == content) {
             continue;
         }
@@ -180,21 +188,18 @@ fn copy_sources(root: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Explores the scenarios of the copy: all with few seeds, and then with more. Returns the first
+/// Explores the scenarios with a mistake: all with few seeds, and then with more. Returns the first
 /// scenario that fails, its seed, and the kind of the failure.
-fn explore_mutant(
-    root: &Path,
-    copy: &Path,
+fn try_mutant(
+    program: &Path,
+    name: &str,
     options: &Options,
 ) -> Result<Option<(String, String, String)>> {
-    let target = root.join(FOLDER).join("mutants/build");
-    let Some(program) = build(copy, &target)? else {
-        bail!("the copy with the mistake does not build");
-    };
     let mut seeds = options.seeds.min(100);
     loop {
         let mut explore = Command::new("timeout");
-        explore.arg("600").arg(&program).args(["--quiet", "--stop"]);
+        explore.arg("600").arg(program).args(["--quiet", "--stop"]);
+        explore.env("SELVEDGE_SIM_MUTANT", name);
         explore.args(["--seeds", &seeds.to_string()]);
         if let Some(scenario) = &options.scenario {
             explore.args(["--scenario", scenario]);

@@ -114,11 +114,12 @@ mod explorer {
             let explored = explore(seeds, scenario);
             let seconds = begun.elapsed().as_secs_f64();
             println!(
-                "{name:<20} {:>7} seeds, {:>9} points, {:>8.0} seeds/s, {:>9.0} points/s: {}",
+                "{name:<20} {:>7} seeds, {:>9} points, {:>8.0} seeds/s, {:>9.0} points/s, hash {:016x}: {}",
                 explored.runs,
                 explored.points,
                 explored.runs as f64 / seconds,
                 explored.points as f64 / seconds,
+                explored.hash,
                 match &explored.found {
                     None => "ok".to_owned(),
                     Some(found) => {
