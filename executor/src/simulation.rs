@@ -1,5 +1,5 @@
-//! What a simulation checks of a runtime ([`sync_shim::sim`]). Without a simulation nothing is left of
-//! this.
+//! The checks that a simulation makes of a runtime ([`sync_shim::sim`]). Without a simulation
+//! nothing is left of this.
 use crate::worker::shared::Shared;
 use sync_shim::sync::Arc;
 
@@ -22,8 +22,8 @@ mod checks {
     impl Subject for Runtime {
         fn ready(&self) -> Option<String> {
             let shared = self.0.upgrade()?;
-            // A worker that was notified counts as searching. While all threads wait, nobody searches
-            // in fact.
+            // A worker that was notified counts as searching. While all threads wait, nobody
+            // searches in fact.
             let (searchers, sleepers) = shared.idle.counts();
             let sleepers = searchers + sleepers;
             if shared.is_closing() || sleepers == 0 {

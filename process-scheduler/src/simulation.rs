@@ -1,5 +1,5 @@
-//! What a simulation checks of a scheduler ([`sync_shim::sim`]). Without a simulation nothing is left
-//! of this.
+//! The checks that a simulation makes of a scheduler ([`sync_shim::sim`]). Without a simulation
+//! nothing is left of this.
 use crate::shared::Shared;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Many runs of a scenario, and the smallest form of a failure.
-use crate::{Event, Failure, Replay, Run, Sim};
-use std::{fmt, ops::Range, panic::Location};
+use crate::{Event, Failure, Run, Sim};
+use std::{fmt, ops::Range};
 
 /// Every run of a seed with this remainder is repeated, to check that its events repeat.
 const REPEATED: u64 = 16;
@@ -95,34 +95,6 @@ pub fn explore(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) -> Explored {
         }
     }
     explored
-}
-
-/// Runs a scenario with each seed, as [`explore`] does, for a test.
-///
-/// A failure is written to a file in the folder for temporary files, whose path the message names.
-///
-/// ```
-/// #[test]
-/// fn two_tasks_meet() {
-///     selvedge_sim::check(0..1_000, |sim| sim.run(|| async { /* ... */ }));
-/// }
-/// ```
-///
-/// # Panics
-/// If a run fails.
-#[track_caller]
-pub fn check(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) {
-    let Some(found) = explore(seeds, scenario).found else {
-        return;
-    };
-    let at = Location::caller();
-    let name = format!("{}:{}", at.file(), at.line());
-    let file = std::env::temp_dir().join(format!("{}.sim", name.replace(['/', ':', '\\'], "-")));
-    let saved = match Replay::of(&name, &found).write(&file) {
-        Ok(()) => format!("the replay is in {}", file.display()),
-        Err(error) => format!("{}: {error}", file.display()),
-    };
-    panic!("{found}\n{saved}");
 }
 
 /// Runs a seed again. Returns a failed run if the events differ.

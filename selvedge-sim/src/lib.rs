@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod check;
 #[cfg(selvedge_sim)]
 mod choice;
 mod explore;
@@ -14,7 +15,8 @@ mod trace;
 #[cfg(selvedge_sim)]
 mod world;
 
-pub use explore::{Explored, Found, check, explore};
+pub use check::check;
+pub use explore::{Explored, Found, explore};
 pub use failure::Failure;
 pub use order::{Order, Polls};
 pub use program::{busy, now, random, random_below, thread};

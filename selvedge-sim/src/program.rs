@@ -1,4 +1,4 @@
-//! What a simulated program calls: threads, time and random numbers.
+//! The calls of a simulated program: threads, time and random numbers.
 use std::time::{Duration, Instant};
 
 pub use sync_shim::sim::thread;

@@ -10,8 +10,8 @@
 //!    none of them. `wake` and the end of its limit put it back into `ready`, one of the two: each
 //!    wait has a number, and a limit ends only the wait with its number.
 //! 4. A thread whose wait is [`Wait::Busy`] counts as running in the checks.
-//! 5. The checks run on the system's thread while no body runs. They find no fiber, so they must not
-//!    wait: they use locks that no thread holds while it waits.
+//! 5. The checks run on the system's thread while no body runs. They find no fiber, so they must
+//!    not wait: they use locks that no thread holds while it waits.
 //! 6. A body that has not ended when a check fails is given up, with all values on its stack.
 use crate::{
     choice::{Choices, Random},
@@ -153,8 +153,8 @@ pub(crate) struct World {
     live: Cell<usize>,
 }
 
-/// The time at which each run begins: one for the process, so that clocks of the process which round
-/// times do so in the same way in each run.
+/// The time at which each run begins: one for the process. So a clock of the process that rounds
+/// times does so in the same way in each run.
 fn epoch() -> Instant {
     static EPOCH: OnceLock<Instant> = OnceLock::new();
     *EPOCH.get_or_init(Instant::now)
@@ -435,7 +435,7 @@ impl World {
         self.fail(Failure::Panic(message));
     }
 
-    /// Checks what is left. The stacks of threads that have not ended are given up, with all that is
+    /// Checks what is left. The stacks of threads that have not ended are given up, with all values
     /// on them.
     fn end(&self) {
         if self.failure.borrow().is_none() {

@@ -1,8 +1,8 @@
-//! What a simulated program reports to its simulator, and the seam that a simulator fills.
+//! The reports of a simulated program to its simulator, and the seam that a simulator fills.
 //!
-//! The cfg `selvedge_sim` selects a backend under which the threads of a program may be simulated: a
-//! *simulator*, such as the crate `selvedge-sim`, runs all threads of a program on one thread of the
-//! system, as *fibers*, in an order that a seed chooses. Without the cfg the functions here do
+//! The cfg `selvedge_sim` selects a backend under which the threads of a program may be simulated:
+//! a *simulator*, such as the crate `selvedge-sim`, runs all threads of a program on one thread of
+//! the system, as *fibers*, in an order that a seed chooses. Without the cfg the functions here do
 //! nothing, and leave no instruction.
 //!
 //! 1. A simulator is a [`Host`]. A fiber has a [`Fiber`], with the thread's id, its name and its
@@ -112,7 +112,7 @@ pub trait Subject {
     /// threads wait: if there is ready work then, a wake was lost.
     fn ready(&self) -> Option<String>;
 
-    /// Returns the first deadline of a timer. The simulator asks while all threads wait, or are busy.
+    /// Returns the first deadline of a timer. The simulator asks while all threads wait.
     fn deadline(&self) -> Option<std::time::Instant> {
         None
     }

@@ -1,8 +1,8 @@
 //! The scenarios: programs whose threads are simulated. Each checks its own results. The simulator
 //! checks the rest: lost wakes, late timers, deadlocks, and what is left at the end.
 //!
-//! Times are virtual. *Soon* is a bound of the scheduler, plus the longest time that a simulated poll
-//! takes.
+//! Times are virtual. *Soon* is a bound of the scheduler, plus the longest time that a simulated
+//! poll takes.
 use net_driver::time::{Instant, interval, sleep, sleep_until, timeout};
 use selvedge_executor::{
     Builder, Handle, JoinHandle, LocalSet, SchedulingGroup, block_in_place, park::ThreadPark,
