@@ -7,10 +7,12 @@ use std::{ops::Range, panic::Location};
 /// A failure is written to a file in the folder for temporary files, whose path the message names.
 ///
 /// ```
-/// #[test]
-/// fn two_tasks_meet() {
-///     selvedge_sim::check(0..1_000, |sim| sim.run(|| async { /* ... */ }));
-/// }
+/// // In a test:
+/// selvedge_sim::check(0..1_000, |sim| {
+///     sim.run(|| async {
+///         selvedge_executor::spawn(async {}).await.unwrap();
+///     })
+/// });
 /// ```
 ///
 /// # Panics

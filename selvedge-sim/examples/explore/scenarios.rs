@@ -8,7 +8,7 @@ use selvedge_executor::{
     Builder, Handle, JoinHandle, LocalSet, SchedulingGroup, block_in_place, park::ThreadPark,
     spawn, spawn_blocking, spawn_in, spawn_local, syscall, yield_now,
 };
-use selvedge_sim::{Run, Sim, busy, random_below, thread};
+use selvedge_sim::{Polls, Run, Sim, busy, random_below, thread};
 use std::{
     cell::Cell,
     future::{Future, poll_fn},
@@ -35,6 +35,8 @@ pub const ALL: &[Scenario] = &[
     ("outside", outside),
     ("timers", timers),
     ("long_polls", long_polls),
+    ("unmonitored", unmonitored),
+    ("all_busy", all_busy),
     ("cold_start", cold_start),
     ("first_poll", first_poll),
     ("slot", slot),
@@ -273,6 +275,65 @@ fn long_polls(sim: Sim) -> Run {
             all(sleeps).await;
             all(polls).await;
         });
+    })
+}
+
+/// Timers fire beside long polls in a runtime without a monitor: a parked worker, or a thread in
+/// `block_on`, stands by. One poll at a time is long: if all are, nobody is left to stand by.
+fn unmonitored(sim: Sim) -> Run {
+    sim.polls(Polls::Short).run_main(|| {
+        let workers = 2 + random_below(2) as usize;
+        let builder = Builder::new().workers(workers).monitor(false);
+        let runtime = builder.build().unwrap();
+        let sleeps = (0..3_u64).map(|n| {
+            runtime.spawn(async move {
+                for _ in 0..6 {
+                    let due = Instant::now() + Duration::from_micros(random_below(9_000));
+                    sleep_until(due).await;
+                    let late = Instant::now() - due;
+                    assert!(
+                        late < SOON,
+                        "sleep {n} ends {late:?} late, without a monitor"
+                    );
+                    if n == 0 && random_below(3) == 0 {
+                        busy(MS * 200);
+                    }
+                }
+            })
+        });
+        let sleeps: Vec<_> = sleeps.collect();
+        if random_below(2) == 0 {
+            thread::sleep(MS * random_below(500) as u32);
+        }
+        runtime.block_on(all(sleeps));
+    })
+}
+
+/// Timers are due while all workers are in long polls, some of them the first ones, and no thread is
+/// in `block_on`. The simulator checks that the timers fire.
+fn all_busy(sim: Sim) -> Run {
+    sim.polls(Polls::Short).run_main(|| {
+        let workers = workers();
+        let runtime = runtime(workers);
+        let sleeps = (0..2).map(|_| {
+            runtime.spawn(async {
+                sleep(MS * random_below(40) as u32).await;
+            })
+        });
+        let mut tasks: Vec<_> = sleeps.collect();
+        if random_below(2) == 0 {
+            thread::sleep(MS);
+        }
+        tasks.extend((0..workers).map(|_| {
+            runtime.spawn(async {
+                let armed = spawn(sleep(MS * 5));
+                yield_now().await;
+                busy(MS * 300);
+                drop(armed);
+            })
+        }));
+        thread::sleep(MS * random_below(500) as u32);
+        runtime.block_on(all(tasks));
     })
 }
 
