@@ -309,8 +309,8 @@ fn unmonitored(sim: Sim) -> Run {
     })
 }
 
-/// Timers are due while all workers are in long polls, some of them the first ones, and no thread is
-/// in `block_on`. The simulator checks that the timers fire.
+/// Timers are due while all workers are in long polls, some of them the first ones, and no thread
+/// is in `block_on`. The simulator checks that the timers fire.
 fn all_busy(sim: Sim) -> Run {
     sim.polls(Polls::Short).run_main(|| {
         let workers = workers();
