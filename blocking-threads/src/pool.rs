@@ -72,7 +72,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt, io,
     panic::{RefUnwindSafe, UnwindSafe},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use sync_shim::{
     panics::{contain, discard},
@@ -641,11 +641,12 @@ impl<J: Job> Pool<J> {
     /// thread may still run the destructors of its thread-locals. A thread of the pool must not
     /// call this without a limit, as it would wait for itself.
     pub fn wait(&self, limit: Option<Duration>) -> bool {
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let deadline = limit.and_then(|limit| sync_shim::time::now().checked_add(limit));
         let mut state = self.state().lock();
         state.waiters += 1;
         while state.alive != 0 {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left =
+                deadline.map(|deadline| deadline.saturating_duration_since(sync_shim::time::now()));
             state = match left {
                 None => self.core().ended.wait(state),
                 Some(Duration::ZERO) => break,

@@ -6,7 +6,7 @@
 //! nudges write no shared counter. If the worker ignores nudges, or has not noticed an earlier one
 //! (its poll does no operations), the thread nudges the next worker.
 use crate::Preempt;
-use std::{cell::Cell, collections::hash_map::RandomState, hash::BuildHasher};
+use std::cell::Cell;
 use sync_shim::CachePadded;
 
 sync_shim::thread_local! {
@@ -84,6 +84,6 @@ fn anywhere() -> u32 {
     if cfg!(any(selvedge_loom, selvedge_shuttle)) {
         0
     } else {
-        RandomState::new().hash_one(()) as u32
+        sync_shim::random::number() as u32
     }
 }

@@ -149,7 +149,7 @@ impl CurrentThread {
         let mut driving = Driving::new(self, worker);
         let worker = driving.worker();
         while !is_over() {
-            if deadline.is_some_and(|at| at <= Instant::now()) {
+            if deadline.is_some_and(|at| at <= sync_shim::time::now()) {
                 return;
             }
             if tick(worker) == Tick::Idle && !park_until(worker, deadline) {
@@ -215,7 +215,7 @@ fn tick(worker: &mut Worker<EventsPark>) -> Tick {
 /// Parks, at most until the deadline, and contains panics (rule 5). Returns false, at once, if the
 /// deadline has passed. The clock is read here, as the tick before the park may have been long.
 fn park_until(worker: &mut Worker<EventsPark>, deadline: Option<Instant>) -> bool {
-    let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+    let left = deadline.map(|at| at.saturating_duration_since(sync_shim::time::now()));
     if left == Some(Duration::ZERO) {
         return false;
     }

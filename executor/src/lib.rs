@@ -18,6 +18,7 @@ pub mod runtime;
 mod scope;
 mod settings;
 mod shutdown;
+mod simulation;
 mod spawn;
 mod task_builder;
 mod worker;

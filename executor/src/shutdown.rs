@@ -29,10 +29,7 @@ use crate::{
     settings::hooks::TaskMeta,
     worker::{core::Core, driver::Parker, park::Park, scheduler::Task, shared::Shared},
 };
-use std::{
-    mem,
-    time::{Duration, Instant},
-};
+use std::{mem, time::Duration};
 use sync_shim::atomic::{
     Ordering::{Relaxed, Release, SeqCst},
     fence,
@@ -88,7 +85,7 @@ impl Runtime {
         // Without a wait each thread still ends by itself.
         let waits = scope::may_wait_for_end_of(shared);
         let limit = if waits { limit } else { Some(Duration::ZERO) };
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let deadline = limit.and_then(|limit| sync_shim::time::now().checked_add(limit));
         if !self.exit(deadline) {
             return false; // The driven workers close the runtime.
         }
@@ -97,7 +94,7 @@ impl Runtime {
         if driven.is_some_and(|driven| !driven.end(deadline)) {
             return false;
         }
-        let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let limit = deadline.map(|at| at.saturating_duration_since(sync_shim::time::now()));
         // Without a limit the joins below are the wait.
         let ended = limit.is_none() || shared.blocking.wait(limit);
         if ended && waits {

@@ -82,6 +82,13 @@ impl UnwindSafe for Inner {}
 impl RefUnwindSafe for Inner {}
 
 impl Driver {
+    /// Returns the first deadline of all timers, for the checks of a simulation. Changes nothing.
+    #[cfg(selvedge_sim)]
+    #[doc(hidden)]
+    pub fn first_deadline(&self) -> Option<std::time::Instant> {
+        self.inner().timers.peek_exact().map(clock::time_of)
+    }
+
     /// Creates the driver of a runtime with this many workers.
     ///
     /// # Panics

@@ -24,7 +24,7 @@ use std::{
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Waker},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use sync_shim::panics::contain;
 use worker_idle::{Backoff, Wait, park::Park};
@@ -375,7 +375,7 @@ fn look(
     if !may || driver.threads.is_clock_paused() || !backoff.is_due() || many {
         return Look::InVain(limit);
     }
-    let limited = limit.map(|limit| (limit, Instant::now()));
+    let limited = limit.map(|limit| (limit, sync_shim::time::now()));
     let found = backoff.wait_for(limit.unwrap_or(Duration::MAX), || {
         driver.poller.look(out);
         !out.is_empty() || token.is_notified()
@@ -386,7 +386,7 @@ fn look(
     if found && !out.is_empty() {
         return Look::Found;
     }
-    Look::InVain(limited.map(|(limit, begun)| limit.saturating_sub(begun.elapsed())))
+    Look::InVain(limited.map(|(limit, begun)| limit.saturating_sub(sync_shim::time::since(begun))))
 }
 
 /// Ends a `block_on`: the worker retires when this value is dropped.

@@ -126,7 +126,7 @@ impl Poller {
             opening: Mutex::new(()),
             is_shut_down: Arc::new(AtomicBool::new(false)),
             polled_at: AtomicU64::new(0),
-            start: Instant::now(),
+            start: sync_shim::time::now(),
             max_events: AtomicUsize::new(MAX_EVENTS),
             blocking: OnceLock::new(),
             looks: std::sync::Mutex::new(Looks::new()),
@@ -268,7 +268,7 @@ impl Poller {
         if cfg!(selvedge_loom) {
             return 0; // No time passes in a model.
         }
-        self.start.elapsed().as_nanos() as u64
+        sync_shim::time::since(self.start).as_nanos() as u64
     }
 
     fn record(&self, now: u64) {

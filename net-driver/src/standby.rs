@@ -33,7 +33,7 @@
 //!    vain: it recruits another one when it leaves the role. Workers that park in parkers of their
 //!    own never stand by.
 use crate::{driver::Driver, park::WorkerPark, threads::Threads, token::Waited};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use sync_shim::atomic::{Ordering::SeqCst, fence};
 
 /// The time for which the standby waits before it looks at the role (rule 1).
@@ -87,10 +87,10 @@ impl WorkerPark {
         let driver = self.driver().inner();
         let role = &driver.threads.role;
         let _standby = Standby(&driver.threads);
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let deadline = limit.and_then(|limit| sync_shim::time::now().checked_add(limit));
         let mut rounds = 0;
         loop {
-            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let left = deadline.map(|at| at.saturating_duration_since(sync_shim::time::now()));
             if left == Some(Duration::ZERO) {
                 return Waited::TimedOut;
             }

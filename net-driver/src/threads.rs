@@ -92,7 +92,7 @@ impl Threads {
             if #[cfg(feature = "test-util")] {
                 self.clock.now()
             } else {
-                Instant::from_std(std::time::Instant::now())
+                Instant::from_std(sync_shim::time::now())
             }
         }
     }

@@ -5,7 +5,6 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll},
-    time::Instant,
 };
 use worker_idle::park::{Park, ThreadPark};
 
@@ -71,7 +70,7 @@ impl<R> Call<R> {
                 park.park();
                 continue;
             };
-            let left = at.saturating_duration_since(Instant::now());
+            let left = at.saturating_duration_since(sync_shim::time::now());
             if left.is_zero() {
                 return Err(CallError::Timeout);
             }

@@ -37,7 +37,7 @@ enum KeptEntry {
     Some(Arc<Shared>, Armed),
 }
 
-thread_local! {
+sync_shim::simulated_thread_local! {
     static KEPT: RefCell<KeptEntry> = const { RefCell::new(KeptEntry::NotKept) };
 }
 
@@ -119,7 +119,7 @@ impl RefUnwindSafe for Deadline {}
 
 impl Deadline {
     pub(crate) fn new(shared: &Arc<Shared>, within: Duration) -> Self {
-        let at = Instant::now().checked_add(within);
+        let at = sync_shim::time::now().checked_add(within);
         let kept = at.and_then(|at| take_kept(shared, at));
         let (shared, armed) = match kept {
             Some((shared, armed)) => (shared, Some(armed)),
@@ -146,7 +146,7 @@ impl Deadline {
             if !may_have_fired && armed.waker == WakerId::of(cx.waker()) {
                 return false;
             }
-            if at <= Instant::now() {
+            if at <= sync_shim::time::now() {
                 return true;
             }
         }

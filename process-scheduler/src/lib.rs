@@ -41,6 +41,7 @@ mod send;
 mod shared;
 mod shutdown;
 mod signal;
+mod simulation;
 mod spawn;
 mod state;
 mod step_output;

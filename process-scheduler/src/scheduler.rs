@@ -4,17 +4,12 @@ use crate::{
     guard::Guarded,
     handler::guarded_handler,
     shared::{Config, Shared},
+    simulation,
     worker::{self, BoxPark, WorkerContext},
 };
 use queue_spmc::deque::Worker as Deque;
-use std::{
-    any::TypeId,
-    fmt, io,
-    ops::Deref,
-    sync::Arc,
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::{any::TypeId, fmt, io, ops::Deref, sync::Arc, time::Duration};
+use sync_shim::sim::thread::{self, JoinHandle};
 use worker_idle::{
     Wait,
     park::{Park, ThreadPark},
@@ -296,7 +291,7 @@ impl Builder {
     /// # Errors
     /// If a thread cannot be spawned.
     pub fn try_build(self) -> io::Result<Scheduler> {
-        let processors = || thread::available_parallelism().map_or(1, usize::from);
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = self.workers.unwrap_or_else(processors);
         let deques: Vec<_> = (0..workers).map(|_| Deque::new()).collect();
         let park = |worker| match &self.driver {
@@ -307,6 +302,7 @@ impl Builder {
         let stealers = deques.iter().map(Deque::stealer).collect();
         let wakers = parks.iter().map(Park::waker).collect();
         let shared = Arc::new(Shared::new(self.config, stealers, wakers));
+        simulation::watch(&shared);
         let mut scheduler = Scheduler {
             handle: Handle {
                 shared: shared.clone(),

@@ -22,10 +22,12 @@ use crate::{
 };
 use std::{
     sync::Arc,
-    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use sync_shim::atomic::Ordering::{Relaxed, Release};
+use sync_shim::{
+    atomic::Ordering::{Relaxed, Release},
+    sim::thread::{self, JoinHandle},
+};
 
 /// How long a forced shutdown waits for the steps that run.
 const GRACE: Duration = Duration::from_millis(100);
@@ -65,8 +67,9 @@ impl Shared {
             // If the last process ended just before the close, its end notified nobody. So this
             // thread checks again after each interval.
             let interval = Duration::from_millis(20);
-            let time_left =
-                deadline.map_or(interval, |at| at.saturating_duration_since(Instant::now()));
+            let time_left = deadline.map_or(interval, |at| {
+                at.saturating_duration_since(sync_shim::time::now())
+            });
             if time_left.is_zero() {
                 return;
             }
@@ -100,8 +103,8 @@ impl Shared {
     /// Waits while a process is left that is not in a step, and a worker is free to end it. On a
     /// busy machine this may take long, so the wait ends after `FREE_LIMIT`.
     fn wait_for_free_workers(&self) {
-        let limit = Instant::now() + FREE_LIMIT;
-        while self.live() > 0 && Instant::now() < limit {
+        let limit = sync_shim::time::now() + FREE_LIMIT;
+        while self.live() > 0 && sync_shim::time::now() < limit {
             let live = self.registry.all();
             let is_running = |cell: &&Arc<dyn AnyCell>| cell.info().phase == Phase::Running;
             let running = live.iter().filter(is_running).count();
@@ -109,7 +112,7 @@ impl Shared {
                 return;
             }
             drop(live);
-            self.wait_for_all(Instant::now().checked_add(Duration::from_millis(20)));
+            self.wait_for_all(sync_shim::time::now().checked_add(Duration::from_millis(20)));
         }
     }
 
@@ -119,13 +122,13 @@ impl Shared {
         found: usize,
         limit: Duration,
     ) -> ShutdownReport {
-        self.wait_for_all(Instant::now().checked_add(limit));
+        self.wait_for_all(sync_shim::time::now().checked_add(limit));
         let left = self.live();
         if left > 0 {
             for cell in self.registry.all() {
                 cell.kill(ExitReason::Killed, true);
             }
-            self.wait_for_all(Instant::now().checked_add(GRACE));
+            self.wait_for_all(sync_shim::time::now().checked_add(GRACE));
             self.wait_for_free_workers();
         }
         let stuck = self.live();
@@ -133,8 +136,8 @@ impl Shared {
         for thread in threads {
             // Only stuck processes keep a thread from ending: it is in a step, or it ends those
             // that are left. After the deadline it is leaked (rule 4).
-            let deadline = Instant::now() + GRACE;
-            while stuck > 0 && !thread.is_finished() && Instant::now() < deadline {
+            let deadline = sync_shim::time::now() + GRACE;
+            while stuck > 0 && !thread.is_finished() && sync_shim::time::now() < deadline {
                 thread::sleep(Duration::from_millis(1));
             }
             if stuck == 0 || thread.is_finished() {

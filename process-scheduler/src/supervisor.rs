@@ -46,7 +46,6 @@ use crate::{
 use std::{
     collections::VecDeque,
     fmt,
-    hash::{BuildHasher, RandomState},
     panic::Location,
     sync::Arc,
     task,
@@ -285,7 +284,7 @@ impl Supervisor {
             child,
             pid: None,
             state: ChildState::Gone,
-            since: Instant::now(),
+            since: sync_shim::time::now(),
             restarts: 0,
         });
         self
@@ -337,7 +336,7 @@ impl Supervisor {
             return self.begin_end(handle, ExitReason::failed("too many restarts"), now);
         }
         let entry = &mut self.entries[at];
-        let random = RandomState::new().hash_one(now) as f64 / u64::MAX as f64;
+        let random = sync_shim::random::number() as f64 / u64::MAX as f64;
         let longest = self.backoff.delay(entry.restarts, 1.0);
         let settled = longest
             .saturating_mul(2)
@@ -479,13 +478,13 @@ impl Process for Supervisor {
             let started = (entry.child.start)(cx.handle(), cx.pid(), &entry.child);
             entry.pid = Some(started.map_err(|error| InitError::Failed(error.to_string()))?);
             entry.state = ChildState::Up;
-            entry.since = Instant::now();
+            entry.since = sync_shim::time::now();
         }
         Ok(())
     }
 
     fn step(&mut self, events: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
-        let now = Instant::now();
+        let now = sync_shim::time::now();
         let handle = out.handle();
         for event in events {
             match event {

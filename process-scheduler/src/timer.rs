@@ -101,7 +101,7 @@ pub(crate) enum Alert {
 impl Timer {
     pub(crate) fn new() -> Self {
         Self {
-            start: Instant::now(),
+            start: sync_shim::time::now(),
             inner: Mutex::new(TimerInner {
                 timers: Box::default(),
                 keeper: None,
@@ -152,6 +152,13 @@ impl Timer {
         Some((key, alert))
     }
 
+    /// Returns the first deadline, for the checks of a simulation.
+    #[cfg(selvedge_sim)]
+    pub(crate) fn first_deadline(&self) -> Option<Instant> {
+        let next = self.inner.lock().timers.next_expiration()?;
+        Some(self.start + Duration::from_millis(next))
+    }
+
     /// Takes the waker of an entry out of the wheel, if it is still there.
     pub(crate) fn disarm(&self, armed: &Armed) -> Option<Waker> {
         self.inner.lock().timers.remove(armed.key)
@@ -180,7 +187,8 @@ impl Timer {
         // Ordering: Relaxed, as in `insert`.
         self.lacks_keeper.store(false, Relaxed);
         drop(inner);
-        let time_left = |until| Duration::from_millis(until).saturating_sub(self.start.elapsed());
+        let time_left =
+            |until| Duration::from_millis(until).saturating_sub(sync_shim::time::since(self.start));
         Some(until.map_or(Duration::MAX, time_left))
     }
 
@@ -202,7 +210,7 @@ impl Timer {
 
     /// Wakes the tasks whose deadlines have come.
     pub(crate) fn fire(&self) {
-        self.fire_at(self.start.elapsed().as_millis() as u64);
+        self.fire_at(sync_shim::time::since(self.start).as_millis() as u64);
     }
 
     fn fire_at(&self, tick: u64) {

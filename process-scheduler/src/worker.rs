@@ -152,7 +152,7 @@ impl WorkerContext {
     }
 }
 
-thread_local! {
+sync_shim::simulated_thread_local! {
     /// The context of this thread's worker, or null.
     static CONTEXT: Cell<*const WorkerContext> = const { Cell::new(ptr::null()) };
 }
@@ -264,7 +264,7 @@ impl<'a> Worker<'a> {
             steps: 0,
             picks_from_injector: false,
             runs_until_poll: RUNS_PER_POLL,
-            polled_at: Instant::now(),
+            polled_at: sync_shim::time::now(),
             requeued: 0,
             searching: false,
             backoff: context.shared.config.backoff,
@@ -461,6 +461,8 @@ impl<'a> Worker<'a> {
                 messages: self.shared().config.messages,
                 counters: &self.shared().counters.workers[self.context.index],
             };
+            sync_shim::sim::point();
+            sync_shim::sim::event("step", 0, 0);
             let unfinished = runnable.0.run(&mut slice);
             self.steps += (budget - slice.steps_left).max(1);
             self.runs_until_poll -= 1;
@@ -509,7 +511,7 @@ impl<'a> Worker<'a> {
             self.runs_until_poll = RUNS_PER_POLL;
             return;
         }
-        let now = Instant::now();
+        let now = sync_shim::time::now();
         if self.runs_until_poll > 0 && now.duration_since(self.polled_at) < POLL_INTERVAL {
             return;
         }

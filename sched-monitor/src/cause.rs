@@ -199,6 +199,9 @@ impl fmt::Display for Cause {
 /// println!("{:?}", sched_monitor::thread_id());
 /// ```
 pub fn thread_id() -> Option<u32> {
+    if sync_shim::sim::is_simulated() {
+        return None;
+    }
     #[cfg(target_os = "linux")]
     {
         // SAFETY: this call has no premise.

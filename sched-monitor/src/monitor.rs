@@ -11,10 +11,7 @@
 //! 4. Time comes in as an argument of [`Monitor::round`]. So a test steps the rounds by hand.
 //! 5. A duty that panics is dropped, and the others continue, even if its drop panics too.
 use crate::Doorbell;
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Duration};
 use sync_shim::panics;
 
 /// The shortest pause between two rounds.
@@ -266,9 +263,9 @@ impl<W: Workers> Monitor<W> {
 
     /// Runs rounds until `bell` is stopped. This is the body of the monitor's thread.
     pub fn run(mut self, bell: &Doorbell) {
-        let begun = Instant::now();
+        let begun = sync_shim::time::now();
         while !bell.is_stopped() {
-            match self.round(begun.elapsed()) {
+            match self.round(sync_shim::time::since(begun)) {
                 Pause::For(limit) => bell.pause(limit),
                 Pause::UntilBusy => {
                     let Self { workers, .. } = &self;

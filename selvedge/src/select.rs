@@ -5,7 +5,6 @@
 
 use std::{
     cell::Cell,
-    hash::{BuildHasher, RandomState},
     task::{Context, Poll},
 };
 
@@ -30,8 +29,8 @@ pub fn must_yield(cx: &mut Context<'_>) -> bool {
 #[doc(hidden)]
 #[inline]
 pub fn first_of(count: usize) -> usize {
-    thread_local! {
-        static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0) | 1);
+    sync_shim::simulated_thread_local! {
+        static STATE: Cell<u64> = Cell::new(sync_shim::random::number() | 1);
     }
     // In the destructors of thread-locals any order will do.
     STATE

@@ -44,6 +44,11 @@ cfg_if::cfg_if! {
         mod with_std;
         pub mod with_tsan;
         pub use with_tsan as imp;
+    } else if #[cfg(all(selvedge_sim, feature = "std"))] {
+        #[allow(unused, reason = "only what this backend does not replace")]
+        mod with_std;
+        pub mod with_sim;
+        pub use with_sim as imp;
     } else {
         pub mod with_std;
         pub use with_std as imp;

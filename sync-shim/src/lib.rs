@@ -23,9 +23,14 @@ pub mod history;
 mod model;
 pub mod panics;
 #[cfg(feature = "std")]
+pub mod random;
+pub mod sim;
+#[cfg(feature = "std")]
 pub mod sync;
 #[cfg(feature = "std")]
 pub mod thread;
+#[cfg(feature = "std")]
+pub mod time;
 
 #[cfg(feature = "std")]
 pub use model::{Model, model, model_must_fail};

@@ -1,4 +1,4 @@
 //! Threads, parking, and thread-locals ([`thread_local!`](crate::thread_local)).
 pub use crate::backend::imp::thread::{
-    Builder, JoinHandle, Thread, current, park, park_timeout, spawn, yield_now,
+    Builder, JoinHandle, Thread, current, park, park_timeout, sleep, spawn, yield_now,
 };

@@ -188,6 +188,7 @@ pub(crate) unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
     let state = unsafe { &(*cell).header.state };
     let waker = slot.and_then(|slot| left_waker(slot, state));
     let dealloc = move || {
+        sync_shim::sim::freed(cell.addr());
         // SAFETY: the details are gone, and with them the last observer, so that the cell is the
         // caller's alone.
         retire(unsafe { &mut *cell });

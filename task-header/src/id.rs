@@ -23,15 +23,22 @@ use core::{fmt, num::NonZeroUsize};
 pub struct Id(pub(crate) NonZeroUsize);
 
 /// Returns the id as a number, by which a tool can tell tasks apart.
+impl Id {
+    /// Returns the address of the task's cell. A task that comes later may have the same address.
+    pub fn address(self) -> usize {
+        self.0.get()
+    }
+}
+
 impl From<Id> for u64 {
     fn from(id: Id) -> Self {
-        id.0.get() as u64
+        sync_shim::sim::name_of(id.0.get())
     }
 }
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
+        write!(f, "{:#x}", sync_shim::sim::name_of(self.0.get()))
     }
 }
 

@@ -394,6 +394,7 @@ pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
     };
     // SAFETY: the block is fresh and has the cell's layout.
     unsafe { cell.write(value) };
+    sync_shim::sim::allocated(block.addr());
     cell.cast()
 }
 

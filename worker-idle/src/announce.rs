@@ -358,7 +358,7 @@ fn back_off(looks: u32) {
     if looks < YIELDS || cfg!(any(selvedge_loom, selvedge_shuttle)) {
         thread::yield_now();
     } else {
-        std::thread::sleep(SHORTEST * 2_u32.pow((looks - YIELDS).min(DOUBLINGS)));
+        sync_shim::thread::sleep(SHORTEST * 2_u32.pow((looks - YIELDS).min(DOUBLINGS)));
     }
 }
 

@@ -376,7 +376,7 @@ impl Backoff {
             return true;
         }
         let limit = limit.min(LONGEST_WAIT);
-        self.wait_while(|begun| begun.elapsed() < limit, look)
+        self.wait_while(|begun| sync_shim::time::since(begun) < limit, look)
     }
 
     fn wait_while(
@@ -384,7 +384,7 @@ impl Backoff {
         mut goes_on: impl FnMut(Instant) -> bool,
         mut look: impl FnMut() -> bool,
     ) -> bool {
-        let begun = Instant::now();
+        let begun = sync_shim::time::now();
         while goes_on(begun) {
             yield_now();
             let found = look();
@@ -448,7 +448,7 @@ fn yield_now() {
 
 /// Returns whether this time has passed since then. In a model no time passes.
 fn has_passed(time: Duration, since: Instant) -> bool {
-    cfg!(not(any(selvedge_loom, selvedge_shuttle))) && since.elapsed() >= time
+    cfg!(not(any(selvedge_loom, selvedge_shuttle))) && sync_shim::time::since(since) >= time
 }
 
 /// Returns whether a wait is late.

@@ -4,6 +4,9 @@ use std::time::Duration;
 /// Returns the processor time that all threads of the process have used so far.
 #[cfg(all(unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) fn now() -> Duration {
+    if sync_shim::sim::is_simulated() {
+        return sync_shim::time::since(sync_shim::time::epoch_or(sync_shim::time::now));
+    }
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

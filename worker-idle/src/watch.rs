@@ -95,7 +95,7 @@ impl WatchState {
     fn record_time(&mut self) {
         #[cfg(feature = "std")]
         if HAS_CLOCK {
-            self.looked_at = Some(Instant::now());
+            self.looked_at = Some(sync_shim::time::now());
         }
     }
 }
@@ -211,7 +211,7 @@ impl<'a> Watch<'a> {
     /// look, or since the beginning of the watch. In a model no time passes.
     #[cfg(feature = "std")]
     pub fn until_look(&self) -> Duration {
-        let since = self.state.get().looked_at.map(|at| at.elapsed());
+        let since = self.state.get().looked_at.map(sync_shim::time::since);
         self.limit().saturating_sub(since.unwrap_or_default())
     }
 

@@ -15,6 +15,7 @@ mod no_std;
 mod platforms;
 mod prose;
 mod public;
+mod sim;
 mod syntax;
 mod test;
 mod tokio_items;
@@ -52,6 +53,8 @@ enum Command {
     Soak,
     /// Runs random whole programs, and checks what they leave behind.
     Chaos,
+    /// Explores the scenarios of simulated programs, or replays one.
+    Sim(sim::Options),
     /// Builds the guide and the API docs into one site, target/guide.
     ///
     /// It installs mdbook into target/tools if mdbook is not installed.
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
     project::run_command(|cli: Cli| match cli.command {
         Command::Test(options) => test::run(&options),
         Command::Modules(options) => modules::run(&options),
+        Command::Sim(options) => sim::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Guide(options) => guide::run(&options),
         Command::TraceView(options) => trace::run(&options),

@@ -1,5 +1,7 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
-use crate::{links, lockfile, minimal, modules, msrv, no_std, prose, public, tokio_items, verify};
+use crate::{
+    links, lockfile, minimal, modules, msrv, no_std, prose, public, sim, tokio_items, verify,
+};
 use anyhow::{Context, Result, ensure};
 use project::{
     output, say,
@@ -93,6 +95,11 @@ const STEPS: &[Step] = &[
         "backends",
         "counted costs; the tsan and shuttle backends; the poller of other systems",
         backends,
+    ),
+    (
+        "sim",
+        "simulated programs, with some seeds each",
+        sim::check,
     ),
     (
         "own",

@@ -9,6 +9,7 @@ use crate::{
     observe::metrics::Counters,
     scope,
     settings::attributes::Attributes,
+    simulation,
     worker::{
         core::Core,
         driver::Parker,
@@ -176,10 +177,11 @@ impl Builder {
         settings.observed =
             self.hooks.observe_polls() || settings.poll_times || settings.lists_tasks;
         let groups = RuntimeGroups::new(parks.len(), self.groups);
+        let seed = sync_shim::random::number_or(settings.seed);
         let queue = |index| {
             let own = WorkerQueue::new(self.ring_capacity)
                 .with_slot(settings.lifo)
-                .with_seed(settings.seed, index);
+                .with_seed(seed, index);
             groups.queue(own, index)
         };
         let queues: Vec<Queue> = (0..parks.len()).map(queue).collect();
@@ -249,6 +251,7 @@ impl Builder {
             remotes, pool, monitor, settings, hooks, events, groups,
         ));
         shared.events.bind(&shared);
+        simulation::watch(&shared);
         shared.groups.bind(shared.address());
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =

@@ -189,6 +189,12 @@ impl Events {
         self.0.until_overdue(late)
     }
 
+    /// Returns the first deadline of all timers, for the checks of a simulation.
+    #[cfg(selvedge_sim)]
+    pub(crate) fn first_deadline(&self) -> Option<std::time::Instant> {
+        self.0.first_deadline()
+    }
+
     /// Keeps a paused clock from jumping.
     pub(crate) fn hold_clock(&self) -> ClockHold {
         clock::hold_clock(&self.0)

@@ -89,6 +89,11 @@ impl Events {
         None
     }
 
+    #[cfg(selvedge_sim)]
+    pub(crate) fn first_deadline(&self) -> Option<std::time::Instant> {
+        None
+    }
+
     pub(crate) fn hold_clock(&self) -> ClockHold {
         ClockHold
     }

@@ -46,7 +46,7 @@ pub(crate) enum Clock {
 impl Clock {
     pub(crate) fn new(source: &ClockSource) -> Self {
         match source {
-            ClockSource::Real => Self::Real(Instant::now()),
+            ClockSource::Real => Self::Real(sync_shim::time::now()),
             ClockSource::Manual(time) => Self::Manual(time.clone()),
         }
     }
@@ -56,7 +56,7 @@ impl sched_group::Clock for Clock {
     #[inline]
     fn now(&self) -> u64 {
         match self {
-            Self::Real(start) => start.elapsed().as_nanos() as u64,
+            Self::Real(start) => sync_shim::time::since(*start).as_nanos() as u64,
             // Ordering: Relaxed, as the number publishes nothing. The user made this atomic, so it
             // is one of std.
             Self::Manual(time) => time.load(Relaxed),

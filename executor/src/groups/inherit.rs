@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-std::thread_local! {
+sync_shim::simulated_thread_local! {
     /// The group of a thread without a turn (rule 2).
     static INHERITED: RefCell<Option<Arc<Group>>> = const { RefCell::new(None) };
 }

@@ -139,7 +139,7 @@ impl Exits {
 
 /// Returns the time until the deadline, which is zero after it. `None` if there is no deadline.
 fn time_until(deadline: Option<Instant>) -> Option<Duration> {
-    deadline.map(|at| at.saturating_duration_since(Instant::now()))
+    deadline.map(|at| at.saturating_duration_since(sync_shim::time::now()))
 }
 
 #[cfg(all(test, not(selvedge_count)))]

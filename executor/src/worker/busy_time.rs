@@ -19,14 +19,14 @@ impl BusyTime {
     /// Begins a span, unless one has begun.
     pub(crate) fn begin(&self) {
         if self.is_measured && self.begun.get().is_none() {
-            self.begun.set(Some(Instant::now()));
+            self.begun.set(Some(sync_shim::time::now()));
         }
     }
 
     /// Ends the span in progress, and counts it.
     pub(crate) fn end(&self, counters: &Counters) {
         if let Some(begun) = self.begun.take() {
-            counters.add_busy(begun.elapsed());
+            counters.add_busy(sync_shim::time::since(begun));
         }
     }
 }

@@ -15,7 +15,7 @@ use std::{
     fmt,
     mem::{self, ManuallyDrop},
     task::Waker,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use sync_shim::panics;
 use worker_idle::announce::Registry;
@@ -110,6 +110,7 @@ enum Stage {
 
 impl Core {
     fn tick(&self, found: Option<Task>) -> Tick {
+        sync_shim::sim::point();
         let shared = &self.shared;
         if let Some(task) = found {
             self.queue.push_back(task, self);
@@ -319,10 +320,10 @@ impl<P: Park> Worker<P> {
     /// # Panics
     /// As [`tick`](Self::tick).
     pub fn run_for(&mut self, limit: Duration) -> Tick {
-        let begun = Instant::now();
+        let begun = sync_shim::time::now();
         loop {
             let tick = self.tick();
-            if tick != Tick::Ran || begun.elapsed() >= limit {
+            if tick != Tick::Ran || sync_shim::time::since(begun) >= limit {
                 return tick;
             }
         }

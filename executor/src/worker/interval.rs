@@ -159,7 +159,7 @@ impl Interval {
             self.ticks.set(ticks);
             return None;
         }
-        let now = Instant::now();
+        let now = sync_shim::time::now();
         let before = self.read.replace(Some(now));
         if let Some(before) = before {
             let took = now.duration_since(before);

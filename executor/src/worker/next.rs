@@ -305,7 +305,7 @@ impl Shared {
     /// Stamps the time of a nudge, if the workers read the clock.
     pub(crate) fn note_nudge(&self, worker: usize) {
         if self.settings.adapts {
-            let now = self.begun.elapsed().as_nanos() as u64;
+            let now = sync_shim::time::since(self.begun).as_nanos() as u64;
             // Ordering: Relaxed, see `Core::record_wait`.
             self.remotes[worker].nudged_at.store(now.max(1), Relaxed);
         }

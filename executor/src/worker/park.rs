@@ -79,6 +79,7 @@ impl Core {
     /// Sleeps, unless there is work after all. Returns a task that a watch found in a slot.
     pub(crate) fn sleep(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         self.counters().set_polled(None);
+        sync_shim::sim::point();
         if self.prepare() {
             self.announce(park, patience)
         } else {

@@ -22,7 +22,6 @@ use crate::{
     },
 };
 use coop_budget::{Budget, Turns};
-use std::time::Instant;
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::{Id, Ran};
 use worker_queue::RunQueue;
@@ -200,13 +199,13 @@ fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
     if let Some(entry) = &entry {
         entry.begin_poll();
     }
-    let begun = shared.settings.poll_times.then(Instant::now);
+    let begun = shared.settings.poll_times.then(sync_shim::time::now);
     let ran = task.run_in_loop(|| {
         if let Some(entry) = &entry {
             entry.end_poll();
         }
         if let Some(begun) = begun {
-            let record = |times: &Times| times.record(begun.elapsed());
+            let record = |times: &Times| times.record(sync_shim::time::since(begun));
             with_core(|core| core.counters().poll_times.as_ref().map(record));
         }
         context::after_poll()

@@ -190,7 +190,7 @@ impl Shared {
             remotes: remotes.into(),
             blocking,
             announcements: Arc::new(Registry::new()),
-            begun: Instant::now(),
+            begun: sync_shim::time::now(),
             settings: CachePadded::new(settings),
             hooks,
             events,

@@ -27,7 +27,7 @@ use crate::{
     observe::trace::{self, Victim},
     worker::{core::Core, scheduler::Task},
 };
-use std::thread;
+use sync_shim::thread;
 use worker_queue::RunQueue;
 
 impl Core {

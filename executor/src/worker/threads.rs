@@ -56,6 +56,7 @@ fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
         let Some(core) = (unsafe { context::core() }) else {
             return false;
         };
+        sync_shim::sim::point();
         if shared.is_closing() {
             if core.without_lending(Core::end) {
                 return true;

@@ -75,16 +75,21 @@ pub(crate) fn limit_advance(now: std::time::Instant, span: Duration) -> Duration
 }
 
 /// Returns the time of a tick.
-#[cfg(feature = "test-util")]
+#[cfg(any(feature = "test-util", selvedge_sim))]
 pub(crate) fn time_of(tick: u64) -> std::time::Instant {
-    *START.get_or_init(std::time::Instant::now) + Duration::from_nanos(tick << TICK_BITS)
+    begun() + Duration::from_nanos(tick << TICK_BITS)
+}
+
+/// Returns the time of tick 0.
+#[inline]
+fn begun() -> std::time::Instant {
+    sync_shim::time::epoch_or(|| *START.get_or_init(std::time::Instant::now))
 }
 
 /// Returns the nanoseconds from the start, limited to 64 bits.
 #[inline]
 fn nanos(at: Instant) -> u64 {
-    let start = *START.get_or_init(std::time::Instant::now);
-    let since = at.into_std().saturating_duration_since(start);
+    let since = at.into_std().saturating_duration_since(begun());
     let seconds = since.as_secs().saturating_mul(1_000_000_000);
     seconds.saturating_add(u64::from(since.subsec_nanos()))
 }

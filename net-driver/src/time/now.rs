@@ -15,7 +15,7 @@ impl Instant {
         if let Some(now) = driver::with_current(|driver, _| driver.threads.now()) {
             return now;
         }
-        Self::from_std(std::time::Instant::now())
+        Self::from_std(sync_shim::time::now())
     }
 
     /// Returns the time that has passed since this instant.

@@ -63,7 +63,7 @@ impl Reading {
     fn now(self) -> std::time::Instant {
         match self.since {
             None => self.shown,
-            Some(since) => self.shown + since.elapsed(),
+            Some(since) => self.shown + sync_shim::time::since(since),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Clock {
         // fences of rule 2 order the flag.
         let paused_once = self.is_used.load(Relaxed);
         let reading = paused_once.then(|| *self.reading.lock()).flatten();
-        Instant::from_std(reading.map_or_else(std::time::Instant::now, Reading::now))
+        Instant::from_std(reading.map_or_else(sync_shim::time::now, Reading::now))
     }
 
     pub(crate) fn is_paused(&self) -> bool {

@@ -77,6 +77,14 @@ impl Timers {
         next.min().unwrap_or(NONE)
     }
 
+    /// As [`next_exact`](Self::next_exact), without any effect.
+    #[cfg(selvedge_sim)]
+    pub(crate) fn peek_exact(&self) -> Option<u64> {
+        let next = |wheel: &Arc<WheelCell>| wheel.lock().contents.wheel.next_expiration();
+        let ticks = self.wheels.iter().filter_map(next);
+        ticks.min().filter(|tick| *tick < clock::LAST_TICK)
+    }
+
     /// Returns the tick at which the first timer expires. `None` also if that is the last tick,
     /// which stands for all deadlines beyond the clock.
     #[cfg(feature = "test-util")]

@@ -145,6 +145,11 @@ pub mod thread {
         park();
     }
 
+    /// Yields: no time passes in a model.
+    pub fn sleep(_time: core::time::Duration) {
+        yield_now();
+    }
+
     /// Spawns a thread. The caller and the new thread then each do a read-modify-write on an atomic
     /// made for the two, in either order. Without these operations, loom's partial-order reduction
     /// explores some racing pairs of operations in one order only (loom issue 392).

@@ -86,6 +86,11 @@ pub mod thread {
     pub use shuttle::thread::{
         Builder, JoinHandle, Thread, current, park, park_timeout, spawn, yield_now,
     };
+
+    /// Yields: no time passes in a model.
+    pub fn sleep(_time: core::time::Duration) {
+        yield_now();
+    }
 }
 
 /// Declares thread-locals of the backend, in the syntax of `std::thread_local!`. Either all of them

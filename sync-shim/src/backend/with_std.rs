@@ -140,13 +140,13 @@ pub mod sync {
 #[cfg(feature = "std")]
 pub mod thread {
     pub use std::thread::{
-        Builder, JoinHandle, Thread, current, park, park_timeout, spawn, yield_now,
+        Builder, JoinHandle, Thread, current, park, park_timeout, sleep, spawn, yield_now,
     };
 }
 
 /// Declares thread-locals of the backend, in the syntax of `std::thread_local!`. In one call either
 /// every thread-local must have a `const` block, or none may have one.
-#[cfg(all(feature = "std", not(selvedge_shuttle)))]
+#[cfg(all(feature = "std", not(any(selvedge_shuttle, selvedge_sim))))]
 #[macro_export]
 macro_rules! thread_local {
     ($($t:tt)*) => { ::std::thread_local! { $($t)* } };

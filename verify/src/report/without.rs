@@ -36,6 +36,10 @@ const REASONS: &[(&str, &str)] = &[
         "It has no atomics. Its threads share the list of connections, by a lock and two `OnceLock` \
          of std, which the checker does not know. Tests on real threads cover the list.",
     ),
+    (
+        "selvedge-sim",
+        "It has no atomics. All threads that it simulates run on one thread of the system.",
+    ),
 ];
 
 /// Returns the published crates that have no models, with the reasons. Fails if a reason is

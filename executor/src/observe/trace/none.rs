@@ -1,4 +1,5 @@
-//! The names of the module `hooks`, for builds without the recorder. Nothing here records anything.
+//! The names of the module `hooks`, for builds without the recorder. Nothing here records anything,
+//! except in a simulation (`sync_shim::sim`), whose trace has these events.
 use crate::worker::{
     core::Core,
     queue::Stealer,
@@ -6,7 +7,7 @@ use crate::worker::{
     shared::{Remote, Shared},
 };
 use std::panic::Location;
-use sync_shim::sync::Arc;
+use sync_shim::{sim, sync::Arc};
 use task_header::{Id, Ran, WakeKind};
 
 pub(crate) struct Victim;
@@ -50,18 +51,68 @@ macro_rules! nothing {
 }
 
 nothing! {
-    spawn(&Shared, &Task);
-    spawn_at(&Shared, &Task, &'static Location<'static>);
-    spawn_named(&Shared, &Task, &'static Location<'static>);
-    wake_from_outside(&Shared, &Task, Reason);
-    poll_begin(&Shared, &Task);
-    poll_end(&Shared, &Ran<Scheduler>);
     take_back(&Core, Lender);
-    steal(&Core, &Victim, usize);
-    steal_slot(&Core, usize, &Task);
     park(&Core);
     unpark(&Core);
-    notify(&Shared, usize);
+}
+
+macro_rules! of_a_task {
+    ($($name:ident($kind:literal $(, $argument:ty)?);)*) => {
+        $(
+            #[inline(always)]
+            #[allow(dead_code, reason = "other features call some of them")]
+            pub(crate) fn $name(_: &Shared, task: &Task $(, _: $argument)?) {
+                sim::event($kind, address(task.id()), 0);
+            }
+        )*
+    };
+}
+
+of_a_task! {
+    spawn("spawn");
+    spawn_at("spawn", &'static Location<'static>);
+    spawn_named("spawn", &'static Location<'static>);
+    wake_from_outside("wake", Reason);
+    poll_begin("poll");
+}
+
+/// Returns the address by which the simulation knows a task, or 0 if there is no simulation.
+#[inline(always)]
+fn address(task: Id) -> usize {
+    if sim::is_simulated() {
+        task.address()
+    } else {
+        0
+    }
+}
+
+#[inline(always)]
+pub(crate) fn poll_end(_: &Shared, ran: &Ran<Scheduler>) {
+    let ended = matches!(ran, Ran::Complete);
+    sim::event(
+        if ended {
+            "end of poll and task"
+        } else {
+            "end of poll"
+        },
+        0,
+        0,
+    );
+}
+
+#[inline(always)]
+pub(crate) fn steal(_: &Core, _: &Victim, tasks: usize) {
+    sim::event("steal", 0, tasks as u64);
+}
+
+#[inline(always)]
+pub(crate) fn steal_slot(_: &Core, from: usize, task: &Task) {
+    sim::event("steal from slot", address(task.id()), from as u64);
+}
+
+#[inline(always)]
+pub(crate) fn notify(_: &Shared, worker: usize) {
+    sim::event("notify", 0, worker as u64);
 }
 
 pub(crate) struct Trace;
@@ -81,8 +132,12 @@ impl Trace {
         Self
     }
 
+    #[inline(always)]
+    pub(crate) fn wake(&self, _: usize, task: Id, _: WakeKind) {
+        sim::event("wake", address(task), 0);
+    }
+
     nothing_of_a_worker! {
-        wake(usize, Id, WakeKind);
         inject(usize, usize);
         overflow(usize);
         slice(usize);

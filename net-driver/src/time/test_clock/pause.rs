@@ -52,7 +52,7 @@ impl Driver {
         let threads = self.threads();
         assert!(threads.clock.is_paused(), "the clock is not paused");
         if let Some(reading) = &mut *threads.clock.reading.lock() {
-            reading.since = Some(std::time::Instant::now());
+            reading.since = Some(sync_shim::time::now());
         }
         // Unparks all threads, because one of them may have to stand by from now on.
         threads.unpark_all();

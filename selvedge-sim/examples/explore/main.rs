@@ -1,0 +1,159 @@
+//! Explores the scenarios: `--seeds N` (1,000 by default), `--first SEED`, `--scenario NAME`,
+//! `--replay FILE`, `--save DIR`, `--list`; `--quiet` prints no reports, and `--stop` stops at the
+//! first failure.
+#[cfg(selvedge_sim)]
+mod processes;
+#[cfg(selvedge_sim)]
+mod scenarios;
+
+#[cfg(not(selvedge_sim))]
+fn main() {
+    eprintln!("explore: build with RUSTFLAGS=\"--cfg selvedge_sim\", as `cargo xtask sim` does");
+    std::process::exit(2);
+}
+
+#[cfg(selvedge_sim)]
+fn main() -> std::process::ExitCode {
+    explorer::main()
+}
+
+#[cfg(selvedge_sim)]
+mod explorer {
+    use crate::scenarios::{ALL, Scenario};
+    use selvedge_sim::{Replay, explore};
+    use std::{
+        env,
+        path::{Path, PathBuf},
+        process::ExitCode,
+        time::Instant,
+    };
+
+    struct Options {
+        seeds: u64,
+        first: u64,
+        scenario: Option<String>,
+        replay: Option<PathBuf>,
+        save: PathBuf,
+        list: bool,
+        quiet: bool,
+        stop: bool,
+    }
+
+    fn options() -> Result<Options, String> {
+        let mut options = Options {
+            seeds: 1_000,
+            first: 0,
+            scenario: None,
+            replay: None,
+            save: env::temp_dir(),
+            list: false,
+            quiet: false,
+            stop: false,
+        };
+        let mut given = env::args().skip(1);
+        while let Some(option) = given.next() {
+            match option.as_str() {
+                "--list" => options.list = true,
+                "--quiet" => options.quiet = true,
+                "--stop" => options.stop = true,
+                _ => {
+                    let value = given.next().ok_or(format!("{option} has no value"))?;
+                    let number = || value.parse().map_err(|_| format!("{value} is no number"));
+                    match option.as_str() {
+                        "--seeds" => options.seeds = number()?,
+                        "--first" => options.first = number()?,
+                        "--scenario" => options.scenario = Some(value),
+                        "--replay" => options.replay = Some(value.into()),
+                        "--save" => options.save = value.into(),
+                        _ => return Err(format!("there is no option {option}")),
+                    }
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    pub(super) fn main() -> ExitCode {
+        let done = options().and_then(|options| {
+            if options.list {
+                ALL.iter().for_each(|(name, _)| println!("{name}"));
+                return Ok(true);
+            }
+            match &options.replay {
+                Some(file) => replay(file),
+                None => explore_all(&options),
+            }
+        });
+        match done {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("explore: {error}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn named(name: &str) -> Result<&'static Scenario, String> {
+        let scenario = ALL.iter().find(|scenario| scenario.0 == name);
+        scenario.ok_or(format!("there is no scenario {name}; --list names them"))
+    }
+
+    fn explore_all(options: &Options) -> Result<bool, String> {
+        let chosen = match &options.scenario {
+            Some(name) => std::slice::from_ref(named(name)?),
+            None => ALL,
+        };
+        if options.quiet {
+            std::panic::set_hook(Box::new(|_| {}));
+        }
+        let mut passed = true;
+        for (name, scenario) in chosen {
+            let begun = Instant::now();
+            let seeds = options.first..options.first + options.seeds;
+            let explored = explore(seeds, scenario);
+            let seconds = begun.elapsed().as_secs_f64();
+            println!(
+                "{name:<20} {:>7} seeds, {:>9} points, {:>8.0} seeds/s, {:>9.0} points/s, hash {:016x}: {}",
+                explored.runs,
+                explored.points,
+                explored.runs as f64 / seconds,
+                explored.points as f64 / seconds,
+                explored.hash,
+                match &explored.found {
+                    None => "ok".to_owned(),
+                    Some(found) => {
+                        let kind = found.run.failure().map_or("none", |failure| failure.kind());
+                        format!("seed {} fails: {kind}", found.run.seed())
+                    }
+                }
+            );
+            if let Some(found) = explored.found {
+                passed = false;
+                if options.stop {
+                    break;
+                }
+                if !options.quiet {
+                    println!("{found}");
+                    let file = options
+                        .save
+                        .join(format!("{name}-{}.sim", found.run.seed()));
+                    let saved = Replay::of(name, &found).write(&file);
+                    saved.map_err(|error| format!("{}: {error}", file.display()))?;
+                    println!("replay: --replay {}", file.display());
+                }
+            }
+        }
+        Ok(passed)
+    }
+
+    fn replay(file: &Path) -> Result<bool, String> {
+        let replay = Replay::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        if !replay.is_of_this_build() {
+            println!("another build has written the file, so the run may differ");
+        }
+        let run = replay.run(named(&replay.scenario)?.1);
+        println!("{run}");
+        Ok(run.failure().is_none())
+    }
+}

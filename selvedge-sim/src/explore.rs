@@ -1,0 +1,173 @@
+//! Many runs of a scenario, and the smallest form of a failure.
+use crate::{Event, Failure, Run, Sim};
+use std::{fmt, ops::Range};
+
+/// Every run of a seed with this remainder is repeated, to check that its events repeat.
+const REPEATED: u64 = 16;
+
+/// The most runs that make a failure smaller.
+const SHRINKS: usize = 400;
+
+/// The events that a report shows.
+const SHOWN: usize = 60;
+
+/// The result of [`explore`].
+#[derive(Clone, Debug)]
+#[must_use = "a run may have failed"]
+pub struct Explored {
+    /// The number of seeds that were run.
+    pub runs: u64,
+    /// The polls of all runs, and other places at which a thread may be replaced.
+    pub points: u64,
+    /// The hash of all events of all runs.
+    pub hash: u64,
+    /// The first failure.
+    pub found: Option<Found>,
+}
+
+/// A seed that fails, and its smallest form.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The run of the choices below, with its last events.
+    pub run: Run,
+    /// Choices that lead to the failure. Most of them are 0, the simplest choice. Beyond their end
+    /// each choice is 0.
+    pub choices: Vec<u32>,
+    /// The number of choices of the seed's own run.
+    pub choices_before: usize,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others = self.choices.iter().filter(|choice| **choice > 0).count();
+        writeln!(
+            f,
+            "{} choices, shrunk to {} of which {others} are not the simplest",
+            self.choices_before,
+            self.choices.len(),
+        )?;
+        self.run.fmt(f)
+    }
+}
+
+/// Runs a scenario with each seed, until one fails. Then makes the failure smaller.
+///
+/// A seed in 16 is run twice: if its events differ, that is a failure too
+/// ([`Failure::Diverged`]). Without the cfg `selvedge_sim` this runs the first seed alone.
+///
+/// ```
+/// let explored = selvedge_sim::explore(0..100, |sim| {
+///     sim.workers(3).run(|| async {
+///         selvedge_executor::spawn(selvedge_executor::yield_now()).await.unwrap();
+///     })
+/// });
+/// assert!(explored.found.is_none());
+/// ```
+pub fn explore(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) -> Explored {
+    let mut explored = Explored {
+        runs: 0,
+        points: 0,
+        hash: 0,
+        found: None,
+    };
+    for seed in seeds {
+        let run = scenario(Sim::new(seed));
+        explored.runs += 1;
+        explored.points += run.stats.points;
+        explored.hash = explored.hash.rotate_left(1) ^ run.hash;
+        if run.failure.is_some() {
+            explored.found = Some(find(seed, &run, &scenario));
+            break;
+        }
+        if cfg!(not(selvedge_sim)) {
+            break;
+        }
+        if seed % REPEATED == 0 {
+            if let Some(run) = check_repeats(seed, &run, &scenario) {
+                let (choices, choices_before) = (Vec::new(), 0);
+                explored.found = Some(Found {
+                    run,
+                    choices,
+                    choices_before,
+                });
+                break;
+            }
+        }
+    }
+    explored
+}
+
+/// Runs a seed again. Returns a failed run if the events differ.
+fn check_repeats(seed: u64, first: &Run, scenario: impl Fn(Sim) -> Run) -> Option<Run> {
+    let again = scenario(Sim::new(seed));
+    if again.hash == first.hash {
+        return None;
+    }
+    let whole = || scenario(Sim::new(seed).keep_events(usize::MAX));
+    let (one, other) = (whole(), whole());
+    let event = |event: Option<&Event>| event.map_or("no more events".into(), Event::to_string);
+    let mut pairs = one.kept.iter().zip(&other.kept);
+    let at = pairs.position(|(one, other)| one != other);
+    let at = at.unwrap_or(one.kept.len().min(other.kept.len()));
+    let diverged = Failure::Diverged(event(one.kept.get(at)), event(other.kept.get(at)));
+    let from = at.saturating_sub(SHOWN);
+    let kept = one.kept[from..at].to_vec();
+    Some(Run {
+        kept,
+        failure: Some(diverged),
+        ..one
+    })
+}
+
+/// Shrinks the failure of this seed.
+fn find(seed: u64, failed: &Run, scenario: impl Fn(Sim) -> Run) -> Found {
+    let recorded = scenario(Sim::new(seed).record_choices());
+    let mut choices = recorded.choices;
+    let choices_before = choices.len();
+    let kind = failed.failure.as_ref().map(Failure::kind);
+    let mut runs = 0;
+    let mut fails = |choices: &[u32]| {
+        runs += 1;
+        let run = || scenario(Sim::new(seed).choices(choices.to_vec()));
+        (runs <= SHRINKS).then(run).is_some_and(|run| {
+            let found = run.failure.as_ref().map(Failure::kind);
+            found.is_some() && found == kind
+        })
+    };
+    // Without its last choices.
+    let (mut short, mut long) = (0, choices.len());
+    while short < long {
+        let middle = short.midpoint(long);
+        if fails(&choices[..middle]) {
+            long = middle;
+        } else {
+            short = middle + 1;
+        }
+    }
+    choices.truncate(long);
+    // Without some of them.
+    let mut part = choices.len() / 2;
+    while part > 0 {
+        for from in (0..choices.len()).step_by(part) {
+            let to = choices.len().min(from + part);
+            if choices[from..to].iter().all(|choice| *choice == 0) {
+                continue;
+            }
+            let mut fewer = choices.clone();
+            fewer[from..to].fill(0);
+            if fails(&fewer) {
+                choices = fewer;
+            }
+        }
+        part /= 2;
+    }
+    while choices.last() == Some(&0) {
+        choices.pop();
+    }
+    let run = scenario(Sim::new(seed).choices(choices.clone()).keep_events(SHOWN));
+    Found {
+        run,
+        choices,
+        choices_before,
+    }
+}

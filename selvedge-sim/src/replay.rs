@@ -1,0 +1,139 @@
+//! Replay files: the choices of a failure, to run them again.
+use crate::{Run, Sim, explore::Found};
+use std::{fmt::Write, fs, io, path::Path};
+
+const FIRST_LINE: &str = "selvedge-sim replay 1";
+
+/// A failure that was written to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// The name of the scenario.
+    pub scenario: String,
+    /// The build that has written the file. Another build may make other choices.
+    pub build: String,
+    /// The seed.
+    pub seed: u64,
+    /// The kind of the failure.
+    pub failure: String,
+    /// The choices of the run.
+    pub choices: Vec<u32>,
+}
+
+impl Replay {
+    /// Makes the replay of what [`explore`](crate::explore) has found.
+    pub fn of(scenario: &str, found: &Found) -> Self {
+        let failure = found.run.failure.as_ref();
+        Self {
+            scenario: scenario.to_owned(),
+            build: this_build(),
+            seed: found.run.seed,
+            failure: failure.map_or("none", |failure| failure.kind()).to_owned(),
+            choices: found.choices.clone(),
+        }
+    }
+
+    /// Returns whether this program has written the file.
+    pub fn is_of_this_build(&self) -> bool {
+        self.build == this_build()
+    }
+
+    /// Runs the scenario with the choices of the failure.
+    pub fn run(&self, scenario: impl Fn(Sim) -> Run) -> Run {
+        scenario(
+            Sim::new(self.seed)
+                .choices(self.choices.clone())
+                .keep_events(200),
+        )
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// As [`fs::write`].
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        fs::write(path, self.to_text())
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// As [`fs::read_to_string`]; also if the file is no replay.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let text = fs::read_to_string(path)?;
+        Self::parse(&text).ok_or_else(|| io::Error::other("the file is no replay of this version"))
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = String::new();
+        let Self {
+            scenario,
+            build,
+            seed,
+            failure,
+            choices,
+        } = self;
+        let head = format!(
+            "{FIRST_LINE}\nscenario {scenario}\nbuild {build}\nseed {seed}\nfailure {failure}\n"
+        );
+        text.push_str(&head);
+        text.push_str("choices");
+        for choice in choices {
+            let _ = write!(text, " {choice}");
+        }
+        text.push('\n');
+        text
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next()? != FIRST_LINE {
+            return None;
+        }
+        let mut value = |key: &str| {
+            let rest = lines.next()?.strip_prefix(key)?;
+            Some(rest.trim().to_owned())
+        };
+        Some(Self {
+            scenario: value("scenario")?,
+            build: value("build")?,
+            seed: value("seed")?.parse().ok()?,
+            failure: value("failure")?,
+            choices: {
+                let choices = value("choices")?;
+                let numbers = choices.split_whitespace().map(|choice| choice.parse().ok());
+                numbers.collect::<Option<_>>()?
+            },
+        })
+    }
+}
+
+/// Returns a hash of this program's file.
+fn this_build() -> String {
+    let program = std::env::current_exe()
+        .and_then(fs::read)
+        .unwrap_or_default();
+    let add = |hash: u64, part: &[u8]| {
+        let number = part
+            .iter()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95)
+    };
+    format!("{:016x}", program.chunks(8).fold(0, add))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Replay;
+
+    #[test]
+    fn replay_reads_what_it_has_written() {
+        let replay = Replay {
+            scenario: "ping".to_owned(),
+            build: "0123".to_owned(),
+            seed: 7,
+            failure: "lost-wake".to_owned(),
+            choices: vec![0, 0, 3],
+        };
+        assert_eq!(Replay::parse(&replay.to_text()), Some(replay));
+    }
+}

@@ -1,0 +1,291 @@
+//! `Sim`: the settings of runs, and one run.
+use crate::{
+    failure::Failure,
+    order::{Order, Polls},
+    trace::{Event, Keep},
+};
+use std::{fmt, future::Future, time::Duration};
+
+/// The settings of a run. A run with the same settings repeats every choice.
+///
+/// ```
+/// let run = selvedge_sim::Sim::new(7).workers(3).run(|| async {
+///     let task = selvedge_executor::spawn(async { 6 * 7 });
+///     assert_eq!(task.await.unwrap(), 42);
+/// });
+/// run.unwrap();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a simulation runs when `run` is called"]
+pub struct Sim {
+    settings: Settings,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) seed: u64,
+    pub(crate) workers: usize,
+    pub(crate) order: Order,
+    pub(crate) polls: Polls,
+    pub(crate) timer_bound: Duration,
+    pub(crate) steps: u64,
+    pub(crate) keep: Keep,
+    pub(crate) given: Option<Vec<u32>>,
+    pub(crate) records: bool,
+}
+
+#[cfg(selvedge_sim)]
+impl Settings {
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.keep != Keep::Nothing
+    }
+}
+
+impl Sim {
+    /// Makes the settings of a run: 2 workers, and each choice from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            settings: Settings {
+                seed,
+                workers: 2,
+                order: Order::Any,
+                polls: Polls::Any,
+                timer_bound: Duration::from_millis(25),
+                steps: 2_000_000,
+                keep: Keep::Nothing,
+                given: None,
+                records: false,
+            },
+        }
+    }
+
+    /// Sets the seed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
+    /// Sets the number of workers of the runtime that [`run`](Self::run) makes.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.settings.workers = workers;
+        self
+    }
+
+    /// Sets the order in which threads run.
+    pub fn order(mut self, order: Order) -> Self {
+        self.settings.order = order;
+        self
+    }
+
+    /// Sets how long polls take.
+    pub fn polls(mut self, polls: Polls) -> Self {
+        self.settings.polls = polls;
+        self
+    }
+
+    /// Sets how late a timer may be served. 25 ms by default.
+    pub fn timer_bound(mut self, bound: Duration) -> Self {
+        self.settings.timer_bound = bound;
+        self
+    }
+
+    /// Sets after how many steps a run counts as endless. 2,000,000 by default.
+    pub fn steps(mut self, steps: u64) -> Self {
+        self.settings.steps = steps;
+        self
+    }
+
+    /// Keeps the last events of the run, for [`Run::events`]. None by default.
+    pub fn keep_events(mut self, events: usize) -> Self {
+        self.settings.keep = match events {
+            0 => Keep::Nothing,
+            events => Keep::Last(events),
+        };
+        self
+    }
+
+    /// Makes these choices first, instead of new ones, and then the simplest ones: those of
+    /// [`Run::choices`], for example.
+    pub fn choices(mut self, choices: Vec<u32>) -> Self {
+        self.settings.given = Some(choices);
+        self
+    }
+
+    /// Records the choices of the run, for [`Run::choices`].
+    pub fn record_choices(mut self) -> Self {
+        self.settings.records = true;
+        self
+    }
+
+    /// Runs the future of `app` in the `block_on` of a new runtime, whose threads are simulated.
+    pub fn run<F: Future>(&self, app: impl FnOnce() -> F + 'static) -> Run {
+        let workers = self.settings.workers;
+        self.run_main(move || {
+            // A long poll of a simulation is no news.
+            let builder = selvedge_executor::Builder::new()
+                .workers(workers)
+                .stall_threshold(Duration::MAX);
+            let runtime = builder.build().expect("the simulator starts each thread");
+            runtime.block_on(app());
+        })
+    }
+
+    /// Runs `main` as the main function of a program, whose threads are simulated. `main` may make
+    /// runtimes of its own.
+    ///
+    /// Without the cfg `selvedge_sim` this runs `main` once, on threads of the system.
+    pub fn run_main(&self, main: impl FnOnce() + 'static) -> Run {
+        imp::run(&self.settings, main)
+    }
+}
+
+/// Figures of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    /// The virtual time that has passed.
+    pub time: Duration,
+    /// The polls of tasks, and other places at which a thread may be replaced.
+    pub points: u64,
+    /// The switches from one thread to another.
+    pub switches: u64,
+    /// The threads that have not ended.
+    pub threads: usize,
+    /// The order in which threads ran.
+    pub order: Order,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+#[must_use = "a run may have failed"]
+pub struct Run {
+    pub(crate) seed: u64,
+    pub(crate) hash: u64,
+    pub(crate) events: u64,
+    pub(crate) kept: Vec<Event>,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) choices: Vec<u32>,
+    pub(crate) stats: Stats,
+}
+
+impl Run {
+    /// Returns the seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Returns the hash of all events. Runs with the same seed have the same hash.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Returns the number of events.
+    pub fn count_events(&self) -> u64 {
+        self.events
+    }
+
+    /// Returns the last events, if [`Sim::keep_events`] says so.
+    pub fn events(&self) -> &[Event] {
+        &self.kept
+    }
+
+    /// Returns what the run has found.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Returns the choices of the run, if [`Sim::record_choices`] says so.
+    pub fn choices(&self) -> &[u32] {
+        &self.choices
+    }
+
+    /// Returns figures of the run.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Panics if the run has failed.
+    ///
+    /// # Panics
+    /// If the run has failed.
+    #[track_caller]
+    pub fn unwrap(&self) {
+        assert!(self.failure.is_none(), "{self}");
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seed {}: hash {:016x}, {} events",
+            self.seed, self.hash, self.events
+        )?;
+        for event in &self.kept {
+            writeln!(f, "{event}")?;
+        }
+        match &self.failure {
+            None => f.write_str("no failure"),
+            Some(failure) => write!(f, "{}: {failure}", failure.kind()),
+        }
+    }
+}
+
+#[cfg(selvedge_sim)]
+mod imp {
+    use super::{Run, Settings};
+    use crate::world::World;
+    use std::panic::{self, AssertUnwindSafe};
+
+    pub(super) fn run(settings: &Settings, main: impl FnOnce() + 'static) -> Run {
+        let mut settings = settings.clone();
+        let (given, seed) = (settings.given.take(), settings.seed);
+        let records = settings.records;
+        let world = World::new(settings, given, records);
+        let at: *const World = &raw const *world;
+        let main = move || {
+            if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(main)) {
+                let message = payload
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
+                // SAFETY: the world exists until its run has ended.
+                unsafe { &*at }.fail_by_panic(message.unwrap_or_else(|| "no message".to_owned()));
+            }
+        };
+        world.run(Box::new(main));
+        let (failure, trace, choices, stats) = world.into_result();
+        let (hash, events) = (trace.hash, trace.events);
+        let kept = trace.kept.into();
+        Run {
+            seed,
+            hash,
+            events,
+            kept,
+            failure,
+            choices,
+            stats,
+        }
+    }
+}
+
+#[cfg(not(selvedge_sim))]
+mod imp {
+    use super::{Run, Settings, Stats};
+    use crate::Failure;
+    use std::panic::{self, AssertUnwindSafe};
+
+    pub(super) fn run(settings: &Settings, main: impl FnOnce() + 'static) -> Run {
+        let ended = panic::catch_unwind(AssertUnwindSafe(main));
+        Run {
+            seed: settings.seed,
+            hash: 0,
+            events: 0,
+            kept: Vec::new(),
+            failure: ended
+                .err()
+                .map(|_| Failure::Panic("its message is above".to_owned())),
+            choices: Vec::new(),
+            stats: Stats::default(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The events of a run, and their hash.
+#[cfg(selvedge_sim)]
+use std::collections::VecDeque;
+use std::{fmt, sync::Arc, time::Duration};
+
+/// An event of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The virtual time since the run began.
+    pub time: Duration,
+    /// The thread's id, from 1. The first thread runs the program's main function. 0 is the
+    /// simulator.
+    pub thread: u64,
+    /// The thread's name.
+    pub name: Option<Arc<str>>,
+    /// The kind of the event, such as `poll` or `park`.
+    pub kind: &'static str,
+    /// The number of the task, or 0.
+    pub task: u64,
+    /// A number that depends on the kind.
+    pub number: u64,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_deref().unwrap_or("simulator");
+        write!(
+            f,
+            "{:>14?}  {:2} {name:<22} {}",
+            self.time, self.thread, self.kind
+        )?;
+        if self.task != 0 {
+            write!(f, " of task {}", self.task)?;
+        }
+        if self.number != 0 {
+            write!(f, " ({})", self.number)?;
+        }
+        Ok(())
+    }
+}
+
+/// How many events a trace keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Nothing,
+    Last(usize),
+}
+
+#[cfg(selvedge_sim)]
+/// The hash of all events so far, and the last of them.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    pub(crate) hash: u64,
+    pub(crate) events: u64,
+    keep: usize,
+    pub(crate) kept: VecDeque<Event>,
+}
+
+#[cfg(selvedge_sim)]
+impl Trace {
+    pub(crate) fn new(keep: Keep) -> Self {
+        let keep = match keep {
+            Keep::Nothing => 0,
+            Keep::Last(events) => events,
+        };
+        Self {
+            hash: 0xcbf2_9ce4_8422_2325,
+            events: 0,
+            keep,
+            kept: VecDeque::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        nanos: u64,
+        thread: u64,
+        name: Option<&Arc<str>>,
+        kind: &'static str,
+        task: u64,
+        number: u64,
+    ) {
+        let of_kind = kind.bytes().fold(kind.len() as u64, |hash, byte| {
+            hash.rotate_left(7) ^ u64::from(byte)
+        });
+        for part in [nanos, thread, of_kind, task, number] {
+            self.hash = (self.hash.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+        self.events += 1;
+        if self.keep > 0 {
+            if self.kept.len() == self.keep {
+                self.kept.pop_front();
+            }
+            let (time, name) = (Duration::from_nanos(nanos), name.cloned());
+            self.kept.push_back(Event {
+                time,
+                thread,
+                name,
+                kind,
+                task,
+                number,
+            });
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Each check finds a program that breaks its rule, and the same seed finds it again.
+#![cfg(selvedge_sim)]
+
+use net_driver::time::sleep;
+use selvedge_executor::{Builder, park::Park, spawn, yield_now};
+use selvedge_sim::{Failure, Order, Replay, Run, Sim, check, explore, thread};
+use std::{
+    future::{pending, poll_fn},
+    mem,
+    sync::{Arc, Mutex, atomic::AtomicU32, atomic::Ordering::Relaxed},
+    task::{Poll, Wake, Waker},
+    time::Duration,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn kind(run: &Run) -> &'static str {
+    run.failure().map_or("none", Failure::kind)
+}
+
+async fn app() {
+    let tasks: Vec<_> = (0..6_u32)
+        .map(|n| {
+            spawn(async move {
+                yield_now().await;
+                sleep(MS * n).await;
+                spawn(async move { n }).await.unwrap()
+            })
+        })
+        .collect();
+    let mut sum = 0;
+    for task in tasks {
+        sum += task.await.unwrap();
+    }
+    assert_eq!(sum, 15);
+}
+
+#[test]
+fn runs_of_a_seed_have_the_same_events() {
+    for seed in 0..200 {
+        let run = || Sim::new(seed).workers(3).run(app);
+        let (one, other) = (run(), run());
+        one.unwrap();
+        assert_eq!(one.hash(), other.hash(), "{seed}");
+    }
+}
+
+#[test]
+fn seeds_have_different_events() {
+    let hash = |seed| Sim::new(seed).workers(3).run(app).hash();
+    let mut hashes: Vec<_> = (0..100).map(hash).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert!(hashes.len() > 90, "{} of 100", hashes.len());
+}
+
+#[test]
+fn block_on_that_never_ends_is_a_deadlock() {
+    let run = Sim::new(1).run(|| async {
+        spawn(pending::<()>()).await.unwrap();
+    });
+    let Some(Failure::Deadlock(threads)) = run.failure() else {
+        panic!("{run}");
+    };
+    assert!(threads[0].contains("main) is parked"), "{threads:?}");
+}
+
+/// A parker whose unparks come to nothing.
+struct LosesUnparks;
+
+struct Nothing;
+
+impl Wake for Nothing {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Park for LosesUnparks {
+    fn park(&mut self) {
+        thread::park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        thread::park_timeout(limit);
+    }
+
+    fn waker(&self) -> Waker {
+        Arc::new(Nothing).into()
+    }
+}
+
+#[test]
+fn unpark_that_is_lost_is_a_lost_wake() {
+    let found = explore(0..100, |sim| {
+        sim.run_main(|| {
+            let (runtime, mut workers) = Builder::new().build_driven([LosesUnparks]);
+            let worker = workers.remove(0);
+            thread::spawn(move || worker.run());
+            thread::sleep(MS);
+            runtime.block_on(runtime.spawn(async {})).unwrap();
+        })
+    });
+    let found = found.found.expect("the task is never run");
+    assert_eq!(kind(&found.run), "lost-wake", "{found}");
+}
+
+#[test]
+fn waker_that_is_forgotten_leaves_a_task() {
+    let run = Sim::new(1).run(|| async {
+        let task = spawn(poll_fn(|cx| {
+            mem::forget(cx.waker().clone());
+            Poll::Ready(())
+        }));
+        task.await.unwrap();
+    });
+    assert_eq!(kind(&run), "tasks-left", "{run}");
+}
+
+#[test]
+fn runtime_that_is_forgotten_leaves_threads() {
+    let run = Sim::new(1).run_main(|| {
+        let runtime = Builder::new().workers(1).build().unwrap();
+        runtime.spawn_detached(async {
+            loop {
+                sleep(MS).await;
+            }
+        });
+        mem::forget(runtime);
+    });
+    assert_eq!(kind(&run), "threads-left", "{run}");
+}
+
+#[test]
+fn panic_of_the_main_function_is_reported() {
+    let run = Sim::new(1).run(|| async { panic!("as asked") });
+    assert_eq!(run.failure(), Some(&Failure::Panic("as asked".into())));
+}
+
+#[test]
+fn endless_loop_of_polls_is_too_long() {
+    let run = Sim::new(1).steps(10_000).run(|| async {
+        spawn(async {
+            loop {
+                yield_now().await;
+            }
+        })
+        .await
+        .unwrap();
+    });
+    assert_eq!(kind(&run), "too-long", "{run}");
+}
+
+#[test]
+fn program_with_state_outside_of_the_run_diverges() {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let explored = explore(0..1, |sim| {
+        // Ordering: Relaxed, as it is only a count.
+        let runs = RUNS.fetch_add(1, Relaxed);
+        sim.run(move || async move {
+            for _ in 0..runs {
+                spawn(async {}).await.unwrap();
+            }
+        })
+    });
+    let found = explored.found.expect("each run spawns more tasks");
+    assert_eq!(kind(&found.run), "diverged", "{found}");
+}
+
+/// Two tasks each read a number, yield, and write the number plus one.
+fn race(sim: Sim) -> Run {
+    sim.workers(2).run(|| async {
+        let number = Arc::new(Mutex::new(0));
+        let tasks = [(); 2].map(|()| {
+            let number = number.clone();
+            spawn(async move {
+                let read = *number.lock().unwrap();
+                yield_now().await;
+                *number.lock().unwrap() = read + 1;
+            })
+        });
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(*number.lock().unwrap(), 2, "an update is lost");
+    })
+}
+
+#[test]
+fn failure_is_shrunk_and_replayed_from_its_file() {
+    let found = explore(0..1_000, race)
+        .found
+        .expect("a seed loses an update");
+    assert!(found.choices.len() <= found.choices_before);
+    let file = std::env::temp_dir().join(format!("selvedge-sim-{}.sim", std::process::id()));
+    Replay::of("race", &found).write(&file).unwrap();
+    let replay = Replay::read(&file).unwrap();
+    std::fs::remove_file(file).unwrap();
+    assert!(replay.is_of_this_build());
+    let again = replay.run(race);
+    assert_eq!(again.failure(), found.run.failure());
+}
+
+#[test]
+#[should_panic = "an update is lost"]
+fn check_panics_with_the_report() {
+    check(0..1_000, race);
+}
+
+#[test]
+fn each_order_repeats() {
+    for order in [Order::Uniform, Order::Priorities, Order::Starve] {
+        let run = || Sim::new(5).workers(4).order(order).run(app);
+        let (one, other) = (run(), run());
+        one.unwrap();
+        assert_eq!((one.hash(), one.stats().order), (other.hash(), order));
+    }
+}
+
+#[test]
+fn day_of_sleep_takes_no_time() {
+    let begun = std::time::Instant::now();
+    let day = Duration::from_secs(86_400);
+    let run = Sim::new(1).run(move || async move { sleep(day).await });
+    run.unwrap();
+    assert!(run.stats().time >= day);
+    assert!(begun.elapsed() < day);
+}

@@ -1,0 +1,227 @@
+//! `cargo xtask sim`: explores the scenarios of `selvedge-sim`, on the shim's backend for
+//! simulations.
+use anyhow::{Context, Result, ensure};
+use project::{
+    say,
+    workspace::{self, cargo, succeeds},
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Options of `cargo xtask sim`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Runs each scenario with so many seeds.
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// Begins with this seed.
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// Runs this scenario alone.
+    #[arg(long)]
+    scenario: Option<String>,
+    /// Runs the choices of this file again.
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// Lists the scenarios and runs none.
+    #[arg(long)]
+    list: bool,
+    /// Plants the mistakes of `selvedge-sim/mutants.toml`, one at a time, and says which are found
+    /// within `--seeds` of each scenario. `--only` chooses among them by a part of the name.
+    #[arg(long)]
+    mutants: bool,
+    /// Plants only the mistakes whose name contains this text.
+    #[arg(long, value_name = "TEXT", requires = "mutants")]
+    only: Option<String>,
+}
+
+/// The folder for replays, and for the copies with mistakes.
+const FOLDER: &str = "target/sim";
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let (_, root) = workspace::load()?;
+    if options.mutants {
+        return plant_all(&root, options);
+    }
+    let program = build(&root, &root.join(FOLDER))?.context("it does not build")?;
+    let mut explore = Command::new(program);
+    explore.args(["--save", FOLDER]);
+    explore.args(["--seeds", &options.seeds.to_string()]);
+    explore.args(["--first", &options.first.to_string()]);
+    if let Some(scenario) = &options.scenario {
+        explore.args(["--scenario", scenario]);
+    }
+    if let Some(file) = &options.replay {
+        explore.arg("--replay").arg(file);
+    }
+    if options.list {
+        explore.arg("--list");
+    }
+    succeeds(&mut explore)
+}
+
+/// The step of `cargo xtask test`: the tests of the crate, and some seeds of each scenario.
+pub(crate) fn check() -> Result<bool> {
+    let (_, root) = workspace::load()?;
+    let mut tests = simulated(&root.join(FOLDER));
+    tests.args(["test", "--package", "selvedge-sim"]);
+    if !succeeds(tests.current_dir(&root))? {
+        return Ok(false);
+    }
+    let Some(program) = build(&root, &root.join(FOLDER))? else {
+        return Ok(false);
+    };
+    let save = root.join(FOLDER);
+    succeeds(
+        Command::new(program)
+            .args(["--seeds", "500", "--save"])
+            .arg(save),
+    )
+}
+
+/// Returns a cargo that builds on the backend for simulations.
+fn simulated(target: &Path) -> Command {
+    let mut cargo = cargo();
+    cargo.env("RUSTFLAGS", "--cfg selvedge_sim");
+    cargo.env("CARGO_TARGET_DIR", target);
+    cargo
+}
+
+/// Builds the explorer of the sources in `root`. Returns `None` if they do not build.
+fn build(root: &Path, target: &Path) -> Result<Option<PathBuf>> {
+    let mut build = simulated(target);
+    let arguments = "build --release --quiet --package selvedge-sim --example explore";
+    build.args(arguments.split(' ')).current_dir(root);
+    let built = succeeds(&mut build)?;
+    Ok(built.then(|| target.join("release/examples/explore")))
+}
+
+/// A change of a file, under the condition that a mistake is tried.
+#[derive(serde::Deserialize)]
+struct Edit {
+    file: String,
+    find: String,
+    replace: String,
+}
+
+impl Edit {
+    /// Returns the names of the mistakes.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let calls = self.replace.split("sim::mutant(\"").skip(1);
+        calls.filter_map(|rest| rest.split('"').next())
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Edits {
+    edit: Vec<Edit>,
+}
+
+/// Plants all mistakes in a copy of the sources, and tries one after the other.
+fn plant_all(root: &Path, options: &Options) -> Result<bool> {
+    let list = root.join("selvedge-sim/mutants.toml");
+    let text = fs::read_to_string(&list).with_context(|| list.display().to_string())?;
+    let Edits { edit } = toml::from_str(&text).context("selvedge-sim/mutants.toml")?;
+    let copy = root.join(FOLDER).join("mutants/tree");
+    copy_sources(root, &copy, &edit)?;
+    let target = root.join(FOLDER).join("mutants/build");
+    let program = build(&copy, &target)?.context("the copy with the mistakes does not build")?;
+    let (mut found, mut all) = (0, 0);
+    say!("| mistake | found by | with seed | as |\n|---|---|---|---|");
+    for name in edit.iter().flat_map(Edit::names) {
+        if options
+            .only
+            .as_ref()
+            .is_some_and(|part| !name.contains(part))
+        {
+            continue;
+        }
+        all += 1;
+        match try_mutant(&program, name, options)? {
+            Some((scenario, seed, kind)) => {
+                found += 1;
+                say!("| {name} | `{scenario}` | {seed} | {kind} |");
+            }
+            None => say!("| {name} | - | - | not found |"),
+        }
+    }
+    say!(
+        "\n{found} of {all} were found within {} seeds of a scenario",
+        options.seeds
+    );
+    Ok(true)
+}
+
+/// Copies the files that git knows of, or would add. A file that has not changed keeps its time, so
+/// that cargo builds little.
+fn copy_sources(root: &Path, to: &Path, edits: &[Edit]) -> Result<()> {
+    let mut git = Command::new("git");
+    git.current_dir(root);
+    let files = git
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .output()?;
+    ensure!(files.status.success(), "git does not list the files");
+    for name in String::from_utf8_lossy(&files.stdout).lines() {
+        let (from, to) = (root.join(name), to.join(name));
+        let Ok(mut content) = fs::read(&from) else {
+            continue;
+        };
+        for edit in edits.iter().filter(|edit| edit.file == name) {
+            let text = String::from_utf8(content)?;
+            let places = text.matches(&edit.find).count();
+            ensure!(
+                places == 1,
+                "{name} has the text {places} times: {}",
+                edit.find
+            );
+            content = text.replacen(&edit.find, &edit.replace, 1).into_bytes();
+        }
+        if fs::read(&to).is_ok_and(|there| there == content) {
+            continue;
+        }
+        fs::create_dir_all(to.parent().expect("it is in the folder"))?;
+        fs::write(&to, content)?;
+    }
+    Ok(())
+}
+
+/// Explores the scenarios with a mistake: all with few seeds, and then with more. Returns the first
+/// scenario that fails, its seed, and the kind of the failure.
+fn try_mutant(
+    program: &Path,
+    name: &str,
+    options: &Options,
+) -> Result<Option<(String, String, String)>> {
+    let mut seeds = options.seeds.min(100);
+    loop {
+        let mut explore = Command::new("timeout");
+        explore.arg("600").arg(program).args(["--quiet", "--stop"]);
+        explore.env("SELVEDGE_SIM_MUTANT", name);
+        explore.args(["--seeds", &seeds.to_string()]);
+        if let Some(scenario) = &options.scenario {
+            explore.args(["--scenario", scenario]);
+        }
+        let output = explore.output().context("running the explorer")?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let failed = text.lines().find_map(|line| {
+            let (head, kind) = line.split_once(" fails: ")?;
+            let (_, seed) = head.rsplit_once("seed ")?;
+            let scenario = head.split_whitespace().next()?;
+            Some((scenario.to_owned(), seed.to_owned(), kind.to_owned()))
+        });
+        if failed.is_some() {
+            return Ok(failed);
+        }
+        if !output.status.success() {
+            let how = output.status.to_string();
+            return Ok(Some(("?".to_owned(), "?".to_owned(), how)));
+        }
+        if seeds >= options.seeds {
+            return Ok(None);
+        }
+        seeds = options.seeds.min(10 * seeds);
+    }
+}
