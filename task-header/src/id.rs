@@ -24,7 +24,9 @@ pub struct Id(pub(crate) NonZeroUsize);
 
 /// Returns the id as a number, by which a tool can tell tasks apart.
 impl Id {
-    /// Returns the address of the task's cell. A task that comes later may have the same address.
+    /// Returns the address of the task's cell, by which a simulation knows the task. A task that
+    /// comes later may have the same address.
+    #[doc(hidden)]
     pub fn address(self) -> usize {
         self.0.get()
     }
