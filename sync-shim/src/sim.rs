@@ -5,8 +5,8 @@
 //! the system, as *fibers*, in an order that a seed chooses. Without the cfg the functions here do
 //! nothing, and leave no instruction.
 //!
-//! 1. A simulator is a [`Host`]. A fiber has a [`Fiber`], with the thread's id, its name and its
-//!    thread-locals. The simulator makes a fiber current by [`Fiber::set_current`] whenever it
+//! 1. A simulator is a `Host`. A fiber has a `Fiber`, with the thread's id, its name and its
+//!    thread-locals. The simulator makes a fiber current by `Fiber::set_current` whenever it
 //!    switches to the fiber's stack.
 //! 2. Where a thread waits, the backend calls the host: for a lock, a condition variable, a park, a
 //!    join, a yield. The call returns when the host has switched back to the fiber. So a wait of a
