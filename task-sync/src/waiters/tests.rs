@@ -4,7 +4,7 @@ use std::{
     cell::RefCell,
     rc::Rc,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     task::Wake,
@@ -186,8 +186,8 @@ fn run(f: impl FnMut() + 'static) -> Waker {
 /// released yet is removed.
 #[test]
 fn wake_all_leaves_waiters_that_come_during_it() {
-    static WAITERS: Waiters<u32, u32> = Waiters::new(0);
-    let waiters = &WAITERS;
+    static WAITERS: LazyLock<Waiters<u32, u32>> = LazyLock::new(|| Waiters::new(0));
+    let waiters = &*WAITERS;
     let places = Rc::new(RefCell::new(Vec::new()));
     let (count, waker) = counter();
     let during = {
