@@ -178,6 +178,43 @@ fn sends_beside_drop_of_receiver_are_dropped_once() {
     });
 }
 
+/// A message whose send has returned is dropped with the receiver, while senders remain: the
+/// message may hold what its sender waits for.
+///
+/// Fails if the drop of the receiver stops at a sender that has claimed its position.
+#[test]
+fn drop_of_receiver_drops_messages_behind_a_claim() {
+    model(|| {
+        let (tx, rx) = unbounded_channel();
+        let other = {
+            let tx = tx.clone();
+            thread::spawn(move || tx.send(message(0)).is_ok())
+        };
+        let sent = message(1);
+        tx.send(sent.clone()).unwrap();
+        drop(rx);
+        assert_eq!(Arc::strong_count(&sent), 1, "the message is left");
+        other.join().unwrap();
+    });
+}
+
+/// The same for a bounded channel, in which a permit may be sent after the close.
+///
+/// Fails as the model above does.
+#[test]
+fn drop_of_bounded_receiver_drops_messages_behind_a_claim() {
+    model(|| {
+        let (tx, rx) = channel(2);
+        let permit = tx.clone().try_reserve_owned().unwrap();
+        let other = thread::spawn(move || drop(permit.send(message(0))));
+        let sent = message(1);
+        tx.try_send(sent.clone()).unwrap();
+        drop(rx);
+        assert_eq!(Arc::strong_count(&sent), 1, "the message is left");
+        other.join().unwrap();
+    });
+}
+
 /// Fails if a receive waits for no sender that has claimed its position, and one behind has sent.
 #[test]
 fn message_whose_send_has_returned_is_received() {
