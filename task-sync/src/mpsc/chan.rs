@@ -148,7 +148,12 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
 
     /// Returns whether the receiver has closed the channel or is dropped.
     pub(super) fn is_closed(&self) -> bool {
-        self.chain().tail().1 & CLOSED != 0
+        if BOUNDED {
+            // A close marks `tail` first. Sends are refused once the room is closed.
+            self.room.is_closed()
+        } else {
+            self.chain().tail().1 & CLOSED != 0
+        }
     }
 
     /// Returns the number of senders that are not weak.

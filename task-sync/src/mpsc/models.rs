@@ -396,6 +396,32 @@ fn close_beside_a_reservation_ends_it() {
     });
 }
 
+/// A sender that sees the close is refused, and sees what the receiver's thread did before.
+///
+/// Fails if `is_closed` of a bounded channel reads `tail`, or if its load is Relaxed.
+#[test]
+fn send_after_is_closed_is_refused() {
+    model(|| {
+        let (tx, mut rx) = channel(1);
+        let done = Arc::new(AtomicUsize::new(0));
+        let receiver = {
+            let done = done.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, the channel must order it.
+                done.store(1, Relaxed);
+                rx.close();
+            })
+        };
+        if tx.is_closed() {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 1);
+            let sent = tx.try_send(message(0));
+            assert!(matches!(sent, Err(error::TrySendError::Closed(_))));
+        }
+        receiver.join().unwrap();
+    });
+}
+
 /// A receive, and the drop of a permit, come before the send into the room that they make.
 ///
 /// Fails if the addition of `give_room`, or the load of `full_at`, is Relaxed; or if the

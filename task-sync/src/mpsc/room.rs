@@ -151,6 +151,12 @@ impl<S, R> Room<S, R> {
         usize::try_from(between(reserved, full_at)).unwrap_or(0)
     }
 
+    /// Returns whether the channel is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        // Ordering: Acquire pairs with the Release of `close`: the caller sees what came before it.
+        self.senders.reserved.load(Acquire) & CLOSED != 0
+    }
+
     /// Returns whether a message is reserved and not received.
     pub(super) fn has_reserved(&self) -> bool {
         // Ordering: Acquire pairs with the Release of `give_back`, whose thread wakes the receiver.
