@@ -555,6 +555,39 @@ fn making_of_room_comes_before_the_sends_of_two_senders() {
     });
 }
 
+/// The receiver makes room for two messages and grants one to the waiter. A sender that finds the
+/// limit of that grant sends after the receives.
+///
+/// Fails if the store of `limit` in `grant_in` is Relaxed.
+#[test]
+fn making_of_room_comes_before_the_send_beside_a_grant() {
+    model(|| {
+        let (tx, mut rx) = channel(2);
+        tx.try_send(0).unwrap();
+        tx.try_send(0).unwrap();
+        let mut reserve = Box::pin(tx.reserve());
+        assert!(poll(reserve.as_mut(), Waker::noop()).is_pending());
+        let done = Arc::new(AtomicUsize::new(0));
+        let receiver = {
+            let done = done.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, the channel must order it.
+                done.store(1, Relaxed);
+                let mut got = Vec::new();
+                let mut cx = Context::from_waker(Waker::noop());
+                assert!(rx.poll_recv_many(&mut cx, &mut got, 2).is_ready());
+                rx
+            })
+        };
+        if tx.try_send(1).is_ok() {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 1);
+        }
+        drop(receiver.join().unwrap());
+        drop(reserve);
+    });
+}
+
 /// Fails if the load of `strong` is Relaxed: a receiver that sees no sender may miss the last
 /// message.
 #[test]
