@@ -31,8 +31,8 @@
 //! what was sent, or reserved, before. A send to a channel whose receiver is closed or dropped
 //! fails and hands the message back.
 //!
-//! The drop of the receiver drops the messages in the channel. A message that is being sent at that
-//! moment may live until the last sender is dropped.
+//! The drop of the receiver drops the messages in the channel. If a sender is in the middle of a
+//! send at that moment, the drop waits for it, as [`Receiver::try_recv`] does.
 //!
 //! # Order
 //!

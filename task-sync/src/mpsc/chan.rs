@@ -148,7 +148,12 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
 
     /// Returns whether the receiver has closed the channel or is dropped.
     pub(super) fn is_closed(&self) -> bool {
-        self.chain().tail().1 & CLOSED != 0
+        if BOUNDED {
+            // A close marks `tail` first. Sends are refused once the room is closed.
+            self.room.is_closed()
+        } else {
+            self.chain().tail().1 & CLOSED != 0
+        }
     }
 
     /// Returns the number of senders that are not weak.
@@ -444,9 +449,9 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         let chan = unsafe { this.as_ref() };
         // SAFETY: the caller's.
         unsafe { chan.close() };
-        chan.chain().mark(GONE);
+        let (gone, _) = chan.chain().mark(GONE);
         // SAFETY: the caller's.
-        let panic = unsafe { chan.drop_messages() };
+        let panic = unsafe { chan.drop_messages(gone) };
         let waker = chan.receiving().waker.take();
         contain(|| drop(waker));
         // SAFETY: the receiver's part.
@@ -454,13 +459,20 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         resume(panic);
     }
 
-    /// Drops all messages that are written. Returns the first panic.
+    /// Drops all messages, also those that are being sent: a message behind one of these may hold
+    /// what its sender waits for, so it cannot stay. `gone` is the position at which `GONE` was
+    /// set. Returns the first panic.
     ///
     /// # Safety
-    /// As of `pop`.
-    unsafe fn drop_messages(&self) -> Option<Payload> {
-        // SAFETY: the caller's.
-        drop_each(iter::from_fn(|| unsafe { self.pop() }))
+    /// The caller is the receiver, and has set `GONE`.
+    unsafe fn drop_messages(&self, gone: u64) -> Option<Payload> {
+        // SAFETY: only the receiver writes this, in a call on `&mut`.
+        let end = self.receiving().end.with(|end| unsafe { *end });
+        let end = end.unwrap_or(gone);
+        drop_each(iter::from_fn(|| {
+            // SAFETY: the caller's.
+            unsafe { self.with_head(|head| head.pop_claimed(self.chain(), end)) }
+        }))
     }
 }
 
@@ -477,14 +489,12 @@ impl<T, const BOUNDED: bool> Drop for Received<'_, T, BOUNDED> {
 }
 
 impl<T, const BOUNDED: bool> Drop for Chan<T, BOUNDED> {
-    /// Drops messages that were being sent when the receiver was dropped.
+    /// Frees the blocks. The receiver's drop has dropped all messages.
     fn drop(&mut self) {
-        // SAFETY: the channel is this call's.
-        let panic = unsafe { self.drop_messages() };
         let chain = &mut self.room.senders.more;
         let receiving = &mut self.room.receiver.more;
         receiving.head.with_mut(|head| {
-            // SAFETY: as above.
+            // SAFETY: the channel is this call's.
             let head = unsafe { &mut *head };
             // SAFETY: as above.
             unsafe { head.free_all(chain) };
@@ -494,7 +504,6 @@ impl<T, const BOUNDED: bool> Drop for Chan<T, BOUNDED> {
         self.room.retire();
         self.strong.retire();
         self.owners.retire();
-        resume(panic);
     }
 }
 

@@ -164,7 +164,7 @@ impl<T, const BOUNDED: bool> Condition for Closed<'_, T, BOUNDED> {
     }
 
     fn may_be_met(&self, &(): &()) -> bool {
-        // A close sets its bit before it takes the lock.
+        // A close sets its bits before it takes the lock.
         self.0.is_closed()
     }
 }

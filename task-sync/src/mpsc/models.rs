@@ -178,6 +178,43 @@ fn sends_beside_drop_of_receiver_are_dropped_once() {
     });
 }
 
+/// A message whose send has returned is dropped with the receiver, while senders remain: the
+/// message may hold what its sender waits for.
+///
+/// Fails if the drop of the receiver stops at a sender that has claimed its position.
+#[test]
+fn drop_of_receiver_drops_messages_behind_a_claim() {
+    model(|| {
+        let (tx, rx) = unbounded_channel();
+        let other = {
+            let tx = tx.clone();
+            thread::spawn(move || tx.send(message(0)).is_ok())
+        };
+        let sent = message(1);
+        tx.send(sent.clone()).unwrap();
+        drop(rx);
+        assert_eq!(Arc::strong_count(&sent), 1, "the message is left");
+        other.join().unwrap();
+    });
+}
+
+/// The same for a bounded channel, in which a permit may be sent after the close.
+///
+/// Fails as the model above does.
+#[test]
+fn drop_of_bounded_receiver_drops_messages_behind_a_claim() {
+    model(|| {
+        let (tx, rx) = channel(2);
+        let permit = tx.clone().try_reserve_owned().unwrap();
+        let other = thread::spawn(move || drop(permit.send(message(0))));
+        let sent = message(1);
+        tx.try_send(sent.clone()).unwrap();
+        drop(rx);
+        assert_eq!(Arc::strong_count(&sent), 1, "the message is left");
+        other.join().unwrap();
+    });
+}
+
 /// Fails if a receive waits for no sender that has claimed its position, and one behind has sent.
 #[test]
 fn message_whose_send_has_returned_is_received() {
@@ -359,6 +396,32 @@ fn close_beside_a_reservation_ends_it() {
     });
 }
 
+/// A sender that sees the close is refused, and sees what the receiver's thread did before.
+///
+/// Fails if `is_closed` of a bounded channel reads `tail`, or if its load is Relaxed.
+#[test]
+fn send_after_is_closed_is_refused() {
+    model(|| {
+        let (tx, mut rx) = channel(1);
+        let done = Arc::new(AtomicUsize::new(0));
+        let receiver = {
+            let done = done.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, the channel must order it.
+                done.store(1, Relaxed);
+                rx.close();
+            })
+        };
+        if tx.is_closed() {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 1);
+            let sent = tx.try_send(message(0));
+            assert!(matches!(sent, Err(error::TrySendError::Closed(_))));
+        }
+        receiver.join().unwrap();
+    });
+}
+
 /// A receive, and the drop of a permit, come before the send into the room that they make.
 ///
 /// Fails if the addition of `give_room`, or the load of `full_at`, is Relaxed; or if the
@@ -489,6 +552,39 @@ fn making_of_room_comes_before_the_sends_of_two_senders() {
         }
         sender.join().unwrap();
         drop(receiver.join().unwrap());
+    });
+}
+
+/// The receiver makes room for two messages and grants one to the waiter. A sender that finds the
+/// limit of that grant sends after the receives.
+///
+/// Fails if the store of `limit` in `grant_in` is Relaxed.
+#[test]
+fn making_of_room_comes_before_the_send_beside_a_grant() {
+    model(|| {
+        let (tx, mut rx) = channel(2);
+        tx.try_send(0).unwrap();
+        tx.try_send(0).unwrap();
+        let mut reserve = Box::pin(tx.reserve());
+        assert!(poll(reserve.as_mut(), Waker::noop()).is_pending());
+        let done = Arc::new(AtomicUsize::new(0));
+        let receiver = {
+            let done = done.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, the channel must order it.
+                done.store(1, Relaxed);
+                let mut got = Vec::new();
+                let mut cx = Context::from_waker(Waker::noop());
+                assert!(rx.poll_recv_many(&mut cx, &mut got, 2).is_ready());
+                rx
+            })
+        };
+        if tx.try_send(1).is_ok() {
+            // Ordering: Relaxed, as above.
+            assert_eq!(done.load(Relaxed), 1);
+        }
+        drop(receiver.join().unwrap());
+        drop(reserve);
     });
 }
 

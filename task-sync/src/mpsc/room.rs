@@ -37,6 +37,9 @@
 //!    dropped gives back what it has.
 //! 6. A close sets `CLOSED` in `reserved` under the lock and releases all waiters. No room is
 //!    reserved afterwards.
+//! 7. A thread that raises `reserved` past `limit` has raised `limit` or does so next. Otherwise
+//!    grants alone could move `reserved` so far ahead that `between` wraps and finds room. In 32
+//!    bits 2^29 messages suffice.
 use super::error::TrySendError;
 use crate::waiters::{Batch, Locked, Waiter, Waiters, wake_batch};
 use crate::waiting::Waiting;
@@ -149,6 +152,12 @@ impl<S, R> Room<S, R> {
         // Ordering: Relaxed, the result is only a number.
         let reserved = self.senders.reserved.load(Relaxed);
         usize::try_from(between(reserved, full_at)).unwrap_or(0)
+    }
+
+    /// Returns whether the channel is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        // Ordering: Acquire pairs with the Release of `close`: the caller sees what came before it.
+        self.senders.reserved.load(Acquire) & CLOSED != 0
     }
 
     /// Returns whether a message is reserved and not received.
@@ -268,6 +277,9 @@ impl<S, R> Room<S, R> {
             // Ordering: Relaxed. It continues the Releases before it. While `WAITERS` is set, only
             // this thread adds (rule 3).
             self.senders.reserved.fetch_add(granted * UNIT, Relaxed);
+            // The limit keeps up with `reserved` (rule 7).
+            // Ordering: Release, as in `try_reserve`.
+            self.senders.limit.store(full_at, Release);
             let need = Need {
                 lacks: first.lacks - granted,
                 has: first.has + granted,
@@ -396,3 +408,6 @@ impl<S, R> Retire for Room<S, R> {
         self.receiver.received.retire();
     }
 }
+
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
