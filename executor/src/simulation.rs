@@ -44,8 +44,9 @@ mod checks {
             ))
         }
 
-        fn deadline(&self) -> Option<Instant> {
-            self.0.upgrade()?.events.first_deadline()
+        fn deadline(&self, epoch: Instant) -> Option<Instant> {
+            let since_epoch = self.0.upgrade()?.events.first_deadline()?;
+            Some(epoch + since_epoch)
         }
 
         fn exists(&self) -> bool {

@@ -82,11 +82,12 @@ impl UnwindSafe for Inner {}
 impl RefUnwindSafe for Inner {}
 
 impl Driver {
-    /// Returns the first deadline of all timers, for the checks of a simulation. Changes nothing.
+    /// Returns the first deadline of all timers, as the time since the start of the clock, which is
+    /// the start of the simulation. For the checks of a simulation. Changes nothing.
     #[cfg(selvedge_sim)]
     #[doc(hidden)]
-    pub fn first_deadline(&self) -> Option<std::time::Instant> {
-        self.inner().timers.peek_exact().map(clock::time_of)
+    pub fn first_deadline(&self) -> Option<Duration> {
+        self.inner().timers.peek_exact().map(clock::since_start)
     }
 
     /// Creates the driver of a runtime with this many workers.

@@ -31,7 +31,7 @@ mod checks {
             is_left.then(|| format!("a process is ready, and {sleepers} workers sleep"))
         }
 
-        fn deadline(&self) -> Option<Instant> {
+        fn deadline(&self, _: Instant) -> Option<Instant> {
             self.0.upgrade()?.timer.first_deadline()
         }
 

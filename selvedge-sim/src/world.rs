@@ -12,7 +12,8 @@
 //! 4. A thread whose wait is [`Wait::Busy`] counts as running in the checks.
 //! 5. The checks run on the system's thread while no body runs. They find no fiber, so they must
 //!    not wait: they use locks that no thread holds while it waits.
-//! 6. A body that has not ended when a check fails is given up, with all values on its stack.
+//! 6. A body that has not ended when a check fails is leaked, with its stack and all values there:
+//!    a static of the program may refer to them.
 use crate::{
     choice::{Choices, Random},
     failure::Failure,
@@ -28,7 +29,7 @@ use std::{
     collections::{BinaryHeap, HashMap, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
     io,
-    panic::Location,
+    panic::{self, AssertUnwindSafe, Location},
     ptr,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
@@ -391,10 +392,13 @@ impl World {
                     return self.fail(Failure::LostWake(what));
                 }
             }
-            let late = subject.deadline().zip(next).and_then(|(deadline, next)| {
-                let at = deadline.saturating_duration_since(epoch());
-                Duration::from_nanos(next).checked_sub(at)
-            });
+            let late = subject
+                .deadline(epoch())
+                .zip(next)
+                .and_then(|(deadline, next)| {
+                    let at = deadline.saturating_duration_since(epoch());
+                    Duration::from_nanos(next).checked_sub(at)
+                });
             if let Some(late) = late.filter(|late| *late > self.settings.timer_bound) {
                 return self.fail(Failure::LateTimer(late));
             }
@@ -435,8 +439,7 @@ impl World {
         self.fail(Failure::Panic(message));
     }
 
-    /// Checks what is left. The stacks of threads that have not ended are given up, with all values
-    /// on them.
+    /// Checks what is left. The threads that have not ended are leaked (rule 6).
     fn end(&self) {
         if self.failure.borrow().is_none() {
             let live = self.tasks.borrow().live;
@@ -449,12 +452,13 @@ impl World {
             }
         }
         for thread in self.threads.borrow_mut().drain(..) {
-            if let Some(mut body) = thread.body {
-                if !body.done() {
-                    // SAFETY: nothing on the stack is used again. Values on it are never dropped.
-                    unsafe { body.force_reset() };
+            if let Some(body) = thread.body {
+                if body.done() {
+                    keep_stack(body.into_stack());
+                } else {
+                    // A static of the program may still refer to a pinned value on this stack.
+                    std::mem::forget(body);
                 }
-                keep_stack(body.into_stack());
                 std::mem::forget(thread.fiber);
             }
         }
@@ -644,9 +648,16 @@ impl Host for World {
                 thread.yielder = yielder;
                 ptr::from_ref(&*thread.fiber)
             };
-            f();
-            // SAFETY: the box of the fiber stays until the end of the run.
-            unsafe { &*fiber }.end();
+            let ended = panic::catch_unwind(AssertUnwindSafe(|| {
+                f();
+                // SAFETY: the box of the fiber stays until the end of the run.
+                unsafe { &*fiber }.end();
+            }));
+            if let Err(payload) = ended {
+                // A drop at the end of a thread has panicked. std aborts then, too.
+                std::mem::forget(payload);
+                std::process::abort();
+            }
         });
         self.rule
             .borrow_mut()

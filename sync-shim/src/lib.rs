@@ -24,6 +24,7 @@ mod model;
 pub mod panics;
 #[cfg(feature = "std")]
 pub mod random;
+#[doc(hidden)]
 pub mod sim;
 #[cfg(feature = "std")]
 pub mod sync;

@@ -112,8 +112,10 @@ pub trait Subject {
     /// threads wait: if there is ready work then, a wake was lost.
     fn ready(&self) -> Option<String>;
 
-    /// Returns the first deadline of a timer. The simulator asks while all threads wait.
-    fn deadline(&self) -> Option<std::time::Instant> {
+    /// Returns the first deadline of a timer. The simulator asks while all threads wait: then no
+    /// fiber is current, so it says when the simulation began, its `epoch`.
+    fn deadline(&self, epoch: std::time::Instant) -> Option<std::time::Instant> {
+        let _ = epoch;
         None
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     let program = build(&root, &root.join(FOLDER))?.context("it does not build")?;
     let mut explore = Command::new(program);
-    explore.args(["--save", FOLDER]);
+    explore.arg("--save").arg(root.join(FOLDER));
     explore.args(["--seeds", &options.seeds.to_string()]);
     explore.args(["--first", &options.first.to_string()]);
     if let Some(scenario) = &options.scenario {
@@ -63,9 +63,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     succeeds(&mut explore)
 }
 
-/// The step of `cargo xtask test`: the tests of the crate, and some seeds of each scenario.
+/// The step of `cargo xtask test`: the tests of the crate, some seeds of each scenario, and whether
+/// each mistake can be planted.
 pub(crate) fn check() -> Result<bool> {
     let (_, root) = workspace::load()?;
+    read_edits(&root)?;
     let mut tests = simulated(&root.join(FOLDER));
     tests.args(["test", "--package", "selvedge-sim"]);
     if !succeeds(tests.current_dir(&root))? {
@@ -120,15 +122,30 @@ struct Edits {
     edit: Vec<Edit>,
 }
 
-/// Plants all mistakes in a copy of the sources, and tries one after the other.
-fn plant_all(root: &Path, options: &Options) -> Result<bool> {
+/// Reads the edits, each of which must have exactly one place in the sources.
+fn read_edits(root: &Path) -> Result<Vec<Edit>> {
     let list = root.join("selvedge-sim/mutants.toml");
     let text = fs::read_to_string(&list).with_context(|| list.display().to_string())?;
     let Edits { edit } = toml::from_str(&text).context("selvedge-sim/mutants.toml")?;
+    for Edit { file, find, .. } in &edit {
+        let text = fs::read_to_string(root.join(file)).with_context(|| file.clone())?;
+        let places = text.matches(find).count();
+        ensure!(places == 1, "{file} has the text {places} times: {find}");
+    }
+    Ok(edit)
+}
+
+/// Plants all mistakes in a copy of the sources, and tries one after the other.
+fn plant_all(root: &Path, options: &Options) -> Result<bool> {
+    let edit = read_edits(root)?;
     let copy = root.join(FOLDER).join("mutants/tree");
     copy_sources(root, &copy, &edit)?;
     let target = root.join(FOLDER).join("mutants/build");
     let program = build(&copy, &target)?.context("the copy with the mistakes does not build")?;
+    let without = try_mutant(&program, "", options)?;
+    if let Some((scenario, seed, kind)) = without {
+        anyhow::bail!("`{scenario}` fails without a mistake, with seed {seed}: {kind}");
+    }
     let (mut found, mut all) = (0, 0);
     say!("| mistake | found by | with seed | as |\n|---|---|---|---|");
     for name in edit.iter().flat_map(Edit::names) {
@@ -171,12 +188,6 @@ fn copy_sources(root: &Path, to: &Path, edits: &[Edit]) -> Result<()> {
         };
         for edit in edits.iter().filter(|edit| edit.file == name) {
             let text = String::from_utf8(content)?;
-            let places = text.matches(&edit.find).count();
-            ensure!(
-                places == 1,
-                "{name} has the text {places} times: {}",
-                edit.find
-            );
             content = text.replacen(&edit.find, &edit.replace, 1).into_bytes();
         }
         if fs::read(&to).is_ok_and(|there| there == content) {
@@ -216,8 +227,8 @@ fn try_mutant(
             return Ok(failed);
         }
         if !output.status.success() {
-            let how = output.status.to_string();
-            return Ok(Some(("?".to_owned(), "?".to_owned(), how)));
+            say!("{name}: NOT found; the explorer ended by {}", output.status);
+            return Ok(None);
         }
         if seeds >= options.seeds {
             return Ok(None);

@@ -90,7 +90,7 @@ impl Events {
     }
 
     #[cfg(selvedge_sim)]
-    pub(crate) fn first_deadline(&self) -> Option<std::time::Instant> {
+    pub(crate) fn first_deadline(&self) -> Option<std::time::Duration> {
         None
     }
 

@@ -75,9 +75,15 @@ pub(crate) fn limit_advance(now: std::time::Instant, span: Duration) -> Duration
 }
 
 /// Returns the time of a tick.
-#[cfg(any(feature = "test-util", selvedge_sim))]
+#[cfg(feature = "test-util")]
 pub(crate) fn time_of(tick: u64) -> std::time::Instant {
     begun() + Duration::from_nanos(tick << TICK_BITS)
+}
+
+/// Returns the time from tick 0 to this one.
+#[cfg(selvedge_sim)]
+pub(crate) fn since_start(tick: u64) -> Duration {
+    Duration::from_nanos(tick << TICK_BITS)
 }
 
 /// Returns the time of tick 0.

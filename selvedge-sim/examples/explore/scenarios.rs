@@ -711,6 +711,8 @@ fn local(sim: Sim) -> Run {
 
 /// Two threads are in `block_on` of a runtime without threads. One hands its tasks to the other.
 fn current_thread(sim: Sim) -> Run {
+    // A timer waits for the runtime's only thread, which may be in a poll of 40 ms.
+    let sim = sim.timer_bound(Duration::from_millis(50));
     sim.run_main(|| {
         let runtime = Arc::new(Builder::new_current_thread().build().unwrap());
         let (sender, mut receiver) = mpsc::channel::<u32>(2);

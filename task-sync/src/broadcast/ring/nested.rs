@@ -20,7 +20,7 @@ mod listed {
         outer: *const Cloning,
     }
 
-    std::thread_local! {
+    sync_shim::simulated_thread_local! {
         static INNERMOST: Cell<*const Cloning> = const { Cell::new(ptr::null()) };
     }
 
