@@ -189,7 +189,8 @@ impl Events {
         self.0.until_overdue(late)
     }
 
-    /// Returns the first deadline of all timers, as the time since the start of the simulation, for the checks of a simulation.
+    /// Returns the first deadline of all timers, as the time since the start of the simulation, for
+    /// the checks of a simulation.
     #[cfg(selvedge_sim)]
     pub(crate) fn first_deadline(&self) -> Option<std::time::Duration> {
         self.0.first_deadline()
