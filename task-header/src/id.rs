@@ -22,7 +22,6 @@ use core::{fmt, num::NonZeroUsize};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(pub(crate) NonZeroUsize);
 
-/// Returns the id as a number, by which a tool can tell tasks apart.
 impl Id {
     /// Returns the address of the task's cell, by which a simulation knows the task. A task that
     /// comes later may have the same address.
@@ -32,6 +31,7 @@ impl Id {
     }
 }
 
+/// Returns the id as a number, by which a tool can tell tasks apart.
 impl From<Id> for u64 {
     fn from(id: Id) -> Self {
         sync_shim::sim::name_of(id.0.get())
