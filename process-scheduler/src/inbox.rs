@@ -17,7 +17,7 @@ use sync_shim::sync::Mutex;
 /// Returns an address that no other live thread has, and which is not 0.
 #[inline]
 fn thread_address() -> usize {
-    thread_local!(static OWN: u8 = const { 0 });
+    sync_shim::simulated_thread_local!(static OWN: u8 = const { 0 });
     OWN.with(|own| ptr::from_ref(own).addr())
 }
 

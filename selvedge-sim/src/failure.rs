@@ -19,8 +19,6 @@ pub enum Failure {
     PartsLeft(usize),
     /// Threads still run, or wait, long after the main function has ended.
     ThreadsLeft(Vec<String>),
-    /// A task is ready, but was not polled for this long.
-    Starved(u64, Duration),
     /// The run has taken too many steps.
     TooLong(u64),
     /// Two runs of a seed differ. Both events are described.
@@ -38,7 +36,6 @@ impl Failure {
             Self::TasksLeft(_) => "tasks-left",
             Self::PartsLeft(_) => "parts-left",
             Self::ThreadsLeft(_) => "threads-left",
-            Self::Starved(..) => "starved",
             Self::TooLong(_) => "too-long",
             Self::Diverged(..) => "diverged",
         }
@@ -65,7 +62,6 @@ impl fmt::Display for Failure {
                     .iter()
                     .try_for_each(|thread| write!(f, "\n  {thread}"))
             }
-            Self::Starved(task, time) => write!(f, "task {task} is ready for {time:?} already"),
             Self::TooLong(steps) => write!(f, "the run has not ended after {steps} steps"),
             Self::Diverged(one, other) => {
                 write!(f, "two runs of the seed differ:\n  {one}\n  {other}")

@@ -222,5 +222,5 @@ fn day_of_sleep_takes_no_time() {
     let run = Sim::new(1).run(move || async move { sleep(day).await });
     run.unwrap();
     assert!(run.stats().time >= day);
-    assert!(begun.elapsed() < day);
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }

@@ -346,10 +346,9 @@ pub mod thread {
                     *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
                 }
             };
-            let started = with_host(|host, _| host.spawn(name.clone(), Box::new(run)));
+            let started = with_host(|host, _| host.spawn(name, Box::new(run)));
             let id = started.expect("this thread is simulated")?;
-            let thread = Thread(Of::Sim(id, name));
-            Ok(JoinHandle(Handle::Sim(thread, id, result)))
+            Ok(JoinHandle(Handle::Sim(id, result)))
         }
     }
 
@@ -373,7 +372,7 @@ pub mod thread {
     #[derive(Debug)]
     enum Handle<T> {
         Std(std::thread::JoinHandle<T>),
-        Sim(Thread, u64, Ended<T>),
+        Sim(u64, Ended<T>),
     }
 
     impl<T> JoinHandle<T> {
@@ -385,7 +384,7 @@ pub mod thread {
         pub fn join(self) -> std::thread::Result<T> {
             match self.0 {
                 Handle::Std(handle) => handle.join(),
-                Handle::Sim(_, id, ended) => {
+                Handle::Sim(id, ended) => {
                     let at = Location::caller();
                     with_host(|host, fiber| host.wait(fiber, Wait::Join(id), None, at));
                     let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -398,18 +397,10 @@ pub mod thread {
         pub fn is_finished(&self) -> bool {
             match &self.0 {
                 Handle::Std(handle) => handle.is_finished(),
-                Handle::Sim(_, _, ended) => ended
+                Handle::Sim(_, ended) => ended
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .is_some(),
-            }
-        }
-
-        /// Returns the thread.
-        pub fn thread(&self) -> &Thread {
-            match &self.0 {
-                Handle::Std(_) => unimplemented!("no caller wants it"),
-                Handle::Sim(thread, ..) => thread,
             }
         }
     }
