@@ -51,7 +51,7 @@ fn run(groups: &[(u32, u64, u64, f64)]) -> Vec<(u64, u64)> {
             continue;
         };
         let load = queue.get_mut(group).unwrap();
-        load.poll_nanoss.rotate_left(1);
+        load.tasks.rotate_left(1);
         load.executed += 1;
         time.set(time.get() + load.poll_nanos);
     }
