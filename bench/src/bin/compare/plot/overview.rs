@@ -26,9 +26,10 @@ const WORDS: &[(&str, &str)] = &[
     ("spawn_blocking", "run a blocking closure and await it"),
     ("timeout_ready", "a time limit for a future that is ready"),
     ("idle_task", "memory of a waiting task"),
-    ("echo_50", "an echo over TCP, 50 connections"),
+    ("echo_50_inside", "an echo over TCP, 50 connections"),
     ("http_50", "a request over HTTP/1, 50 connections"),
     ("fs_tree", "read a file"),
+    ("interval_10k", "how late 10,000 intervals are"),
 ];
 
 /// Draws both charts into `dir`, and returns the files' names.
