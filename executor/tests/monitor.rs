@@ -548,7 +548,8 @@ mod stacks {
             position(&frames, "read"),
             position(&frames, "reads_for_long"),
         );
-        assert!(read == 0 && own <= 6, "{frames:#?}");
+        // The C library's debug symbols, and a sanitizer, add a frame each.
+        assert!(read == 0 && own <= 8, "{frames:#?}");
         let text = stall.to_string();
         assert!(!text.contains("task_header::"), "{text}");
     }
