@@ -49,7 +49,7 @@
 //! or its drop does what rule 6 says.
 use crate::{
     wait::Request,
-    waiters::{Waiter, Waiters, wake},
+    waiters::{Waiter, Waiters, drop_waker, wake},
     waiting::Waiting,
 };
 use core::{
@@ -293,7 +293,7 @@ impl RawMutex {
             self.state.fetch_and(!(QUEUED | HANDOFF), Relaxed);
         }
         drop(locked);
-        drop(waker);
+        drop_waker(waker);
         match waiter.released() {
             None => {}
             // SAFETY: the lock was handed over to the waiter.

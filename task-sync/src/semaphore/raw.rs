@@ -53,7 +53,7 @@
 //! releaser whose permits do not fit panics, and these permits are gone.
 use crate::{
     wait::Request,
-    waiters::{Batch, Locked, Waiter, Waiters, wake_batch},
+    waiters::{Batch, Locked, Waiter, Waiters, drop_waker, wake_batch},
     waiting::Waiting,
 };
 use core::{
@@ -263,7 +263,7 @@ impl RawSemaphore {
         let waker = unsafe { locked.remove(waiter) };
         waiter.reset();
         let fits = self.grant(locked, (permits - lacking) as usize);
-        drop(waker);
+        drop_waker(waker);
         assert!(fits, "{TOO_MANY}");
     }
 
