@@ -1,5 +1,5 @@
-//! The semaphore under [`Semaphore`](crate::Semaphore) and [`RwLock`](crate::RwLock): a count of
-//! permits, and the queue of those that wait for some.
+//! The semaphore under [`Semaphore`](crate::Semaphore) and [`OnceCell`](crate::OnceCell): a count
+//! of permits, and the queue of those that wait for some.
 //!
 //! # The story
 //!
@@ -85,10 +85,11 @@ const FEW: usize = if usize::BITS >= 64 {
 };
 const NEARLY_FULL: usize = (MAX_PERMITS - FEW) << SHIFT;
 
-/// Returns the word with more permits, unless there would be more than [`MAX_PERMITS`].
+/// Returns the word with more permits, unless there would be more than [`MAX_PERMITS`]. No permits
+/// always fit, also if releasers at one moment have exceeded that number.
 fn plus(word: usize, permits: usize) -> Option<usize> {
     let sum = (word >> SHIFT).checked_add(permits)?;
-    (sum <= MAX_PERMITS).then(|| word + (permits << SHIFT))
+    (permits == 0 || sum <= MAX_PERMITS).then(|| word + (permits << SHIFT))
 }
 
 /// The reason that permits were not acquired at once.
