@@ -56,6 +56,7 @@ pub mod oneshot;
 mod panics;
 #[cfg(any(feature = "broadcast", feature = "watch"))]
 mod parking;
+mod patience;
 #[cfg(feature = "rwlock")]
 mod rwlock;
 #[cfg(any(feature = "once", feature = "rwlock", feature = "semaphore"))]
