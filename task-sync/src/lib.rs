@@ -59,7 +59,7 @@ mod parking;
 mod patience;
 #[cfg(feature = "rwlock")]
 mod rwlock;
-#[cfg(any(feature = "once", feature = "rwlock", feature = "semaphore"))]
+#[cfg(any(feature = "once", feature = "semaphore"))]
 mod semaphore;
 #[cfg(feature = "once")]
 mod set_once;

@@ -101,7 +101,7 @@ const QUEUED: u32 = 1;
 const RELEASED: u32 = 2;
 
 /// How many waiters a notifier releases before it unlocks and wakes them.
-const BATCH: usize = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
+pub(crate) const BATCH: usize = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     1
 } else {
     32
@@ -489,6 +489,22 @@ impl<T: Copy, S> Locked<'_, T, S> {
         let first = self.inner.list.first?;
         // SAFETY: the waiter is in the list and the lock is held.
         Some(unsafe { first.with_value(|value| *value) })
+    }
+
+    /// Returns how many of the first waiters, up to `most`, have a value of which `f` returns true,
+    /// and whether no other waiter is queued.
+    pub(crate) fn count_first(&self, most: usize, f: impl Fn(T) -> bool) -> (usize, bool) {
+        let (mut count, mut next) = (0, self.inner.list.first);
+        while let Some(link) = next {
+            // SAFETY: the waiter is in the list and the lock is held.
+            if count == most || !f(unsafe { link.with_value(|value| *value) }) {
+                return (count, false);
+            }
+            count += 1;
+            // SAFETY: as above.
+            next = unsafe { link.with(|node| node.next) };
+        }
+        (count, true)
     }
 
     /// Changes the value of the first waiter, which stays queued.
