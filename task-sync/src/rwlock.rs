@@ -7,11 +7,7 @@ mod held;
 mod owned;
 mod raw;
 
-use crate::{
-    try_lock_error::TryLockError,
-    wait::Wait,
-    waiting::Waiting,
-};
+use crate::{try_lock_error::TryLockError, wait::Wait, waiting::Waiting};
 use alloc::sync::Arc;
 use core::fmt;
 use raw::{AsRwLock, Entry, Kind, RawRwLock, Shared, Whole};
@@ -149,9 +145,7 @@ impl<T: ?Sized> RwLock<T> {
     /// queue.
     pub fn read(&self) -> impl Future<Output = RwLockReadGuard<'_, T>> {
         let request = Entry::<_, Shared>::new(self);
-        Wait::new(request, |request, ()| {
-            RwLockReadGuard::new(request.of)
-        })
+        Wait::new(request, |request, ()| RwLockReadGuard::new(request.of))
     }
 
     /// Waits for a writer's lock.
@@ -159,9 +153,7 @@ impl<T: ?Sized> RwLock<T> {
     /// Cancel safety: as of [`read`](Self::read).
     pub fn write(&self) -> impl Future<Output = RwLockWriteGuard<'_, T>> {
         let request = Entry::<_, Whole>::new(self);
-        Wait::new(request, |request, ()| {
-            RwLockWriteGuard::new(request.of)
-        })
+        Wait::new(request, |request, ()| RwLockWriteGuard::new(request.of))
     }
 
     /// Waits for a reader's lock, which holds this lock alive.
@@ -169,9 +161,7 @@ impl<T: ?Sized> RwLock<T> {
     /// Cancel safety: as of [`read`](Self::read).
     pub fn read_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockReadGuard<T>> {
         let request = Entry::<_, Shared>::new(self);
-        Wait::new(request, |request, ()| {
-            OwnedRwLockReadGuard::new(request.of)
-        })
+        Wait::new(request, |request, ()| OwnedRwLockReadGuard::new(request.of))
     }
 
     /// Waits for a writer's lock, which holds this lock alive.

@@ -83,9 +83,7 @@ impl Cancel {
                     continue;
                 }
                 let is_woken = wakes.take() > 0;
-                if let Poll::Ready(ready) =
-                    future.as_mut().poll(&mut Context::from_waker(&waker))
-                {
+                if let Poll::Ready(ready) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                     assert!(is_woken || n == 0, "the wake is lost");
                     output = Some(ready);
                 }
@@ -409,13 +407,22 @@ fn receivers_end_with_the_senders() {
     Cancel::each(|cancel| {
         let (tx, rx) = oneshot::channel::<u32>();
         let ended = cancel.drive(rx, || drop(tx));
-        assert_eq!(ended.map(|ended| ended.is_err()), cancel.must_be_ready().then_some(true));
+        assert_eq!(
+            ended.map(|ended| ended.is_err()),
+            cancel.must_be_ready().then_some(true)
+        );
         let (tx, mut rx) = broadcast::channel::<u32>(1);
         let ended = cancel.drive(rx.recv(), || drop(tx));
-        assert_eq!(ended.map(|ended| ended.is_err()), cancel.must_be_ready().then_some(true));
+        assert_eq!(
+            ended.map(|ended| ended.is_err()),
+            cancel.must_be_ready().then_some(true)
+        );
         let (tx, mut rx) = watch::channel(1);
         let ended = cancel.drive(rx.changed(), || drop(tx));
-        assert_eq!(ended.map(|ended| ended.is_err()), cancel.must_be_ready().then_some(true));
+        assert_eq!(
+            ended.map(|ended| ended.is_err()),
+            cancel.must_be_ready().then_some(true)
+        );
     });
 }
 

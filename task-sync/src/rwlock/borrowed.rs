@@ -38,10 +38,7 @@ guard! { ['a, T: ?Sized] RwLockReadGuard<'a, T> => T }
 impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>) -> Self {
-        Self::of(
-            Held::new(&lock.raw),
-            lock.value.with(|value| value),
-        )
+        Self::of(Held::new(&lock.raw), lock.value.with(|value| value))
     }
 
     #[inline]

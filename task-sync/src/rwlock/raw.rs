@@ -72,8 +72,8 @@
 //! waiter tries once, and then has `HANDOFF`. With `HANDOFF` only a group that is on its way
 //! enters, once.
 use crate::{
-    wait::Request,
     patience::Patience,
+    wait::Request,
     waiters::{BATCH, Batch, Locked, Waiter, Waiters, drop_waker, wake_batch},
     waiting::Waiting,
 };
@@ -128,7 +128,7 @@ pub(crate) struct RawRwLock {
 }
 
 impl Kind {
-    /// What an entry adds to the state.
+    /// Returns the part of the state that an entry adds.
     #[inline(always)]
     const fn unit(self) -> u64 {
         match self {

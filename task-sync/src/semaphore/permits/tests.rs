@@ -220,10 +220,7 @@ fn closed_wait_of_too_many_permits_panics() {
     semaphore.add_permits(Semaphore::MAX_PERMITS - 4);
     let polled = std::panic::AssertUnwindSafe(|| poll(&mut wait, Waker::noop()).map(drop));
     assert!(std::panic::catch_unwind(polled).is_err());
-    assert_eq!(
-        semaphore.available_permits(),
-        Semaphore::MAX_PERMITS - 4
-    );
+    assert_eq!(semaphore.available_permits(), Semaphore::MAX_PERMITS - 4);
 }
 
 /// Releasers at one moment may exceed the limit. A release of no permits does not panic then.
@@ -234,10 +231,7 @@ fn release_of_no_permits_beyond_the_limit_is_fine() {
     };
     semaphore.add_permits(0);
     drop(now(semaphore.acquire_many(0)).unwrap());
-    assert_eq!(
-        semaphore.available_permits(),
-        Semaphore::MAX_PERMITS + 1
-    );
+    assert_eq!(semaphore.available_permits(), Semaphore::MAX_PERMITS + 1);
 }
 
 #[test]
