@@ -56,7 +56,6 @@ pub mod oneshot;
 mod panics;
 #[cfg(any(feature = "broadcast", feature = "watch"))]
 mod parking;
-mod patience;
 #[cfg(feature = "rwlock")]
 mod rwlock;
 #[cfg(any(feature = "once", feature = "semaphore"))]

@@ -11,8 +11,7 @@
 //!
 //! A woken task that finds the lock owned has been overtaken. It queues again, before all others,
 //! and sets `HANDOFF`. The next unlock then keeps `LOCKED` set and makes that task the owner. So a
-//! waiter is overtaken only until it has been woken and polled once. Before a task queues, for the
-//! first time or again, it looks at the lock a few times more (`patience.rs`).
+//! waiter is overtaken only until it has been woken and polled once.
 //!
 //! # Fields
 //!
@@ -49,7 +48,6 @@
 //! lock, and unlocks in its turn with `WOKEN` clear; or it queues again, while the lock is owned;
 //! or its drop does what rule 6 says.
 use crate::{
-    patience::Patience,
     wait::Request,
     waiters::{Waiter, Waiters, drop_waker, wake},
     waiting::Waiting,
@@ -79,7 +77,6 @@ pub(crate) enum Turn {
 
 pub(crate) struct RawMutex {
     state: AtomicU32,
-    patience: Patience,
     waiters: Waiters<Turn>,
 }
 
@@ -88,7 +85,6 @@ impl RawMutex {
         pub(crate) const fn new() -> Self {
             Self {
                 state: AtomicU32::new(0),
-                patience: Patience::new(),
                 waiters: Waiters::new(()),
             }
         }
@@ -204,7 +200,7 @@ impl RawMutex {
     #[inline]
     pub(crate) unsafe fn poll_lock(&self, waiter: Pin<&Waiter<Turn>>, waker: &Waker) -> Poll<()> {
         if waiter.is_idle() {
-            return match self.try_lock() || self.look(false) {
+            return match self.try_lock() {
                 true => Poll::Ready(()),
                 // SAFETY: the caller's.
                 false => unsafe { self.lock_or_push(waiter, waker, false) },
@@ -212,29 +208,12 @@ impl RawMutex {
         }
         // SAFETY: the caller's. The waiter is not idle, so it was pushed.
         let turn = ready!(unsafe { self.waiters.poll(waiter, waker) });
-        if turn == Turn::Own || self.try_woken() || self.look(true) {
+        if turn == Turn::Own || self.try_woken() {
             waiter.reset();
             return Poll::Ready(());
         }
         // SAFETY: the caller's.
         unsafe { self.lock_or_push(waiter, waker, true) }
-    }
-
-    /// Tries to take the lock some times more.
-    #[cold]
-    fn look(&self, was_woken: bool) -> bool {
-        self.patience.look(|| {
-            // Ordering: Relaxed, a guess that the try checks.
-            let state = self.state.load(Relaxed);
-            if !was_woken && state & HANDOFF != 0 {
-                return Some(false);
-            }
-            let takes = || match was_woken {
-                true => self.try_woken(),
-                false => self.overtake(state),
-            };
-            (state & LOCKED == 0 && takes()).then_some(true)
-        })
     }
 
     /// Takes the lock for the waiter that was woken, if it is free.

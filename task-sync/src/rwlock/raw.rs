@@ -16,9 +16,7 @@
 //! A waiter is not overtaken for ever. One that was woken and is not admitted queues again, before
 //! all others, and sets `HANDOFF`. For a writer that waits for readers, the first reader that
 //! leaves others behind sets it. From then on nobody enters but the rest of the group. The task
-//! whose leaving makes the lock admit the first waiter lets that waiter in: it *hands over*. Before
-//! a task queues, for the first time or again, it looks at the lock a few times more
-//! (`patience.rs`).
+//! whose leaving makes the lock admit the first waiter lets that waiter in: it *hands over*.
 //!
 //! # Fields
 //!
@@ -72,7 +70,6 @@
 //! waiter tries once, and then has `HANDOFF`. With `HANDOFF` only a group that is on its way
 //! enters, once.
 use crate::{
-    patience::Patience,
     wait::Request,
     waiters::{BATCH, Batch, Locked, Waiter, Waiters, drop_waker, wake_batch},
     waiting::Waiting,
@@ -124,7 +121,6 @@ pub(crate) struct RawRwLock {
     state: AtomicU64,
     waiters: Waiters<Claim>,
     max_readers: u32,
-    patience: Patience,
 }
 
 impl Kind {
@@ -152,7 +148,6 @@ impl RawRwLock {
                 state: AtomicU64::new(0),
                 waiters: Waiters::new(()),
                 max_readers,
-                patience: Patience::new(),
             }
         }
     }
@@ -302,7 +297,7 @@ impl RawRwLock {
         waker: &Waker,
     ) -> Poll<()> {
         if waiter.is_idle() {
-            return match self.try_enter(kind) || self.look(kind, false) {
+            return match self.try_enter(kind) {
                 true => Poll::Ready(()),
                 // SAFETY: the caller's.
                 false => unsafe { self.enter_or_push(waiter, kind, waker, false) },
@@ -310,29 +305,12 @@ impl RawRwLock {
         }
         // SAFETY: the caller's. The waiter is not idle, so it was pushed.
         let claim = ready!(unsafe { self.waiters.poll(waiter, waker) });
-        if claim.turn == Turn::In || self.try_woken(kind) || self.look(kind, true) {
+        if claim.turn == Turn::In || self.try_woken(kind) {
             waiter.reset();
             return Poll::Ready(());
         }
         // SAFETY: the caller's.
         unsafe { self.enter_or_push(waiter, kind, waker, true) }
-    }
-
-    /// Tries to enter some times more.
-    #[cold]
-    fn look(&self, kind: Kind, was_woken: bool) -> bool {
-        self.patience.look(|| {
-            // Ordering: Relaxed, a guess that the try checks.
-            let state = self.state.load(Relaxed);
-            if !was_woken && state & HANDOFF != 0 {
-                return Some(false);
-            }
-            let enters = || match was_woken {
-                true => self.try_woken(kind),
-                false => self.try_enter(kind),
-            };
-            (self.admits(state, kind) && enters()).then_some(true)
-        })
     }
 
     /// Enters for a waiter that was woken, if the lock admits it.

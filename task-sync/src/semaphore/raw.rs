@@ -8,8 +8,7 @@
 //! takes the lock of the queue, takes the permits that there are, sets `WAITERS`, and queues for
 //! the rest. From then on acquirers queue behind it, and releasers take the lock and grant their
 //! permits to the first waiter, then to the next. The releaser that leaves the queue empty clears
-//! `WAITERS` and adds the rest of its permits to the word. Before an acquirer queues, it looks at
-//! the word a few times more, while nobody waits (`patience.rs`).
+//! `WAITERS` and adds the rest of its permits to the word.
 //!
 //! # Fields
 //!
@@ -53,7 +52,6 @@
 //! that room, that they can't exist. Any other releaser adds by an exchange within the limit. A
 //! releaser whose permits do not fit panics, and these permits are gone.
 use crate::{
-    patience::Patience,
     wait::Request,
     waiters::{Batch, Locked, Waiter, Waiters, drop_waker, wake_batch},
     waiting::Waiting,
@@ -107,7 +105,6 @@ pub(crate) struct Closed;
 
 pub(crate) struct RawSemaphore {
     word: AtomicUsize,
-    patience: Patience,
     waiters: Waiters<u32>,
 }
 
@@ -117,7 +114,6 @@ impl RawSemaphore {
         pub(crate) const fn new(permits: usize) -> Self {
             Self {
                 word: AtomicUsize::new(permits << SHIFT),
-                patience: Patience::new(),
                 waiters: Waiters::new(()),
             }
         }
@@ -128,7 +124,6 @@ impl RawSemaphore {
         pub(crate) const fn new_closed() -> Self {
             Self {
                 word: AtomicUsize::new(CLOSED),
-                patience: Patience::new(),
                 waiters: Waiters::new(()),
             }
         }
@@ -197,7 +192,6 @@ impl RawSemaphore {
             return match self.try_acquire(permits as usize) {
                 Ok(()) => Poll::Ready(Ok(())),
                 Err(Refused::Closed) => Poll::Ready(Err(Closed)),
-                Err(Refused::NoPermits) if self.look(permits as usize) => Poll::Ready(Ok(())),
                 // SAFETY: the caller's. The waiter is idle.
                 Err(Refused::NoPermits) => unsafe { self.acquire_or_push(waiter, permits, waker) },
             };
@@ -210,19 +204,6 @@ impl RawSemaphore {
         }
         self.release((permits - lacking) as usize);
         Poll::Ready(Err(Closed))
-    }
-
-    /// Tries to take permits some times more, while nobody waits.
-    #[cold]
-    fn look(&self, permits: usize) -> bool {
-        self.patience.look(|| {
-            // Ordering: Relaxed, a guess that the try checks.
-            let word = self.word.load(Relaxed);
-            if word & (WAITERS | CLOSED) != 0 {
-                return Some(false);
-            }
-            (word >> SHIFT >= permits && self.try_acquire(permits).is_ok()).then_some(true)
-        })
     }
 
     /// Takes the lock and tries once more, or takes the permits that there are and queues.
