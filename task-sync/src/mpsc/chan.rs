@@ -155,7 +155,9 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
 
         impl Drop for Wakes {
             fn drop(&mut self) {
-                self.0.take().map(wake);
+                if let Some(waker) = self.0.take() {
+                    wake(waker);
+                }
             }
         }
 
