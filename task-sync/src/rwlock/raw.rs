@@ -7,7 +7,7 @@
 //! it. A task that is not admitted queues. Whoever is admitted enters, whether or not others wait:
 //! it *overtakes* them.
 //!
-//! A task that *leaves* wakes the first waiter if the lock admits that one now, but does not let it
+//! A task that *leaves* wakes the first waiter if the lock then admits that one, but does not let it
 //! in: until the waiter runs, others may enter and leave many times. If the first waiter is a
 //! reader, the readers behind it are woken with it, as one *group*. While a group is on its way
 //! (its size is in `state`), nobody who leaves wakes others. So short sections run one after the
@@ -36,9 +36,10 @@
 //! 3. A task that leaves *must notify*, if `QUEUED` is set and either no waiter is woken, or
 //!    `HANDOFF` is set. A reader that leaves others behind does not do so while `HANDOFF` is set,
 //!    unless it leaves a full lock: the first waiter is not admitted then.
-//! 4. A notifier takes the lock of the queue and looks at the first waiter. It hands over if
-//!    `HANDOFF` is set, and then goes on to the next waiter. It wakes a group if no waiter is
-//!    woken. It does neither if the lock does not admit the first waiter.
+//! 4. A notifier takes the lock of the queue and looks at the first waiter. If the lock admits that
+//!    one, the notifier hands over if `HANDOFF` is set, and then goes on to the next waiter; else it
+//!    wakes a group if no waiter is woken. If the lock does not admit the first waiter any more,
+//!    but did when the notifier had left, the notifier wakes this one alone, in the same case.
 //! 5. The owner of a waiter that is released with `Turn::Try` enters, or queues again, or is
 //!    dropped. If it is the last of its group, and enters as a reader or is dropped, it notifies:
 //!    more readers may be admitted.
@@ -66,9 +67,9 @@
 //!
 //! A first waiter that is not admitted waits for a writer to leave, or for readers. When the writer
 //! leaves, or the last reader, or a reader leaves a full lock, the waiter is woken, or handed the
-//! lock. When another reader leaves, and nobody is woken, a waiting writer gets `HANDOFF`. A woken
-//! waiter tries once, and then has `HANDOFF`. With `HANDOFF` only a group that is on its way
-//! enters, once.
+//! lock: it is woken also if another task enters before the notifier looks (rule 4). When another
+//! reader leaves, and nobody is woken, a waiting writer gets `HANDOFF`. A woken waiter tries once,
+//! and then has `HANDOFF`. With `HANDOFF` only a group that is on its way enters, once.
 use crate::{
     wait::Request,
     waiters::{BATCH, Batch, Locked, Waiter, Waiters, drop_waker, wake_batch},
@@ -91,6 +92,8 @@ const HANDOFF: u64 = 4;
 const WOKEN: u64 = 8;
 /// The bits of the number of woken waiters.
 const ALL_WOKEN: u64 = READER - WOKEN;
+/// A state in which the lock admits nobody.
+const NONE_ADMITTED: u64 = WRITER;
 /// One reader.
 const READER: u64 = 1 << 32;
 
@@ -191,7 +194,7 @@ impl RawRwLock {
         // `try_woken`, `enter_or_push`, `notify`).
         let before = self.state.fetch_sub(kind.unit(), Release);
         if before & QUEUED != 0 {
-            self.left(before, kind);
+            self.left(before, before - kind.unit());
         }
     }
 
@@ -204,27 +207,27 @@ impl RawRwLock {
         // Ordering: Release, as in `leave`: readers that enter see what the writer did.
         let before = self.state.fetch_add(READER - WRITER, Release);
         if before & QUEUED != 0 {
-            self.left(before, Kind::Write);
+            self.left(before, before + (READER - WRITER));
         }
     }
 
     /// Notifies after a task has left or a writer has become a reader, if it must (rule 3).
     #[cold]
-    fn left(&self, before: u64, kind: Kind) {
-        let leaves_others = kind == Kind::Read && readers(before) > 1;
+    fn left(&self, before: u64, after: u64) {
+        let leaves_others = before & WRITER == 0 && readers(after) > 0;
         let must_notify = match before & HANDOFF == 0 {
             true => before & ALL_WOKEN == 0,
             false => !leaves_others || readers(before) == self.max_readers,
         };
         if must_notify {
-            self.notify(self.waiters.lock(), leaves_others);
+            self.notify(self.waiters.lock(), after, leaves_others);
         }
     }
 
-    /// Lets the first waiter in, or wakes a group, if the lock admits it (rule 4). Otherwise, if
-    /// the caller is a reader that `leaves_others`, a first waiter that is a writer is overtaken no
-    /// more. Unlocks.
-    fn notify<'a>(&'a self, mut locked: Locked<'a, Claim>, leaves_others: bool) {
+    /// Lets the first waiter in, or wakes a group, if the lock admits it (rule 4), or did in the
+    /// state `after`. Otherwise, if the caller is a reader that `leaves_others`, a first waiter
+    /// that is a writer is overtaken no more. Unlocks.
+    fn notify<'a>(&'a self, mut locked: Locked<'a, Claim>, after: u64, leaves_others: bool) {
         let mut batch = Batch::new();
         // Ordering: Relaxed, a guess that the exchanges check. `QUEUED` and `HANDOFF` are exact.
         let mut state = self.state.load(Relaxed);
@@ -241,15 +244,10 @@ impl RawRwLock {
             if !hands_over && state & ALL_WOKEN != 0 {
                 break;
             }
-            let (count, now) = if !self.admits(state, kind) {
-                let is_overtaken = leaves_others && kind == Kind::Write && !hands_over;
-                if !is_overtaken {
-                    break;
-                }
-                (0, state | HANDOFF)
-            } else {
+            let is_admitted = self.admits(state, kind);
+            let (count, now) = if is_admitted || (!hands_over && self.admits(after, kind)) {
                 let most = match kind {
-                    Kind::Read if !hands_over => {
+                    Kind::Read if is_admitted && !hands_over => {
                         let room = (self.max_readers - readers(state)) as usize;
                         room.min(BATCH - batch.len())
                     }
@@ -261,6 +259,10 @@ impl RawRwLock {
                     false => state + count as u64 * WOKEN,
                 };
                 (count, if is_all { now & !QUEUED } else { now })
+            } else if leaves_others && kind == Kind::Write && !hands_over {
+                (0, state | HANDOFF)
+            } else {
+                break;
             };
             // Rule 7: the state changes first.
             // Ordering: Acquire pairs with the Release of `leave`, for a waiter that is let in: the
@@ -305,8 +307,11 @@ impl RawRwLock {
         }
         // SAFETY: the caller's. The waiter is not idle, so it was pushed.
         let claim = ready!(unsafe { self.waiters.poll(waiter, waker) });
-        if claim.turn == Turn::In || self.try_woken(kind) {
+        if claim.turn == Turn::In {
             waiter.reset();
+            return Poll::Ready(());
+        }
+        if self.try_woken(waiter, kind) {
             return Poll::Ready(());
         }
         // SAFETY: the caller's.
@@ -314,7 +319,7 @@ impl RawRwLock {
     }
 
     /// Enters for a waiter that was woken, if the lock admits it.
-    fn try_woken(&self, kind: Kind) -> bool {
+    fn try_woken(&self, waiter: Pin<&Waiter<Claim>>, kind: Kind) -> bool {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);
         while self.admits(state, kind) {
@@ -325,8 +330,10 @@ impl RawRwLock {
                 .compare_exchange_weak(state, now, Acquire, Relaxed)
             {
                 Ok(_) => {
+                    // Before a wake, which may unwind without `std`.
+                    waiter.reset();
                     if self.ends_group(now, kind) {
-                        self.notify(self.waiters.lock(), false);
+                        self.notify(self.waiters.lock(), now, false);
                     }
                     return true;
                 }
@@ -376,10 +383,12 @@ impl RawRwLock {
         if is_in {
             waiter.reset();
             if was_woken && self.ends_group(now, kind) {
-                self.notify(locked, false);
+                self.notify(locked, now, false);
             } else {
                 drop(locked);
             }
+            // Its panic must not lose the entry.
+            drop_waker(Some(waker));
             return Poll::Ready(());
         }
         let claim = Claim {
@@ -409,7 +418,7 @@ impl RawRwLock {
                 // Ordering: Relaxed. The lock of the queue orders its bits.
                 self.state.fetch_and(!(QUEUED | HANDOFF), Relaxed);
             }
-            self.notify(locked, false);
+            self.notify(locked, NONE_ADMITTED, false);
             return drop_waker(waker);
         }
         drop(locked);
@@ -421,7 +430,7 @@ impl RawRwLock {
                 // Ordering: Relaxed. `notify` looks again under the lock of the queue.
                 let before = self.state.fetch_sub(WOKEN, Relaxed);
                 if before & QUEUED != 0 && before & ALL_WOKEN == WOKEN {
-                    self.notify(self.waiters.lock(), false);
+                    self.notify(self.waiters.lock(), before - WOKEN, false);
                 }
             }
         }

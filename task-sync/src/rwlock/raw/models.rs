@@ -132,6 +132,34 @@ fn overtaken_writer_is_let_in() {
     });
 }
 
+/// A writer waits for the last reader, and another reader enters as that one leaves. Fails if a
+/// task that leaves does not wake a writer that was overtaken before the look at the queue.
+#[test]
+fn writer_that_is_overtaken_before_its_wake_is_woken() {
+    model(|| {
+        let shared = Protected::new(2);
+        assert!(shared.raw.try_enter(Kind::Read));
+        let mut writes = Box::pin(enter::<Whole>(&shared));
+        assert!(!is_ready(writes.as_mut()));
+        let other = shared.spawn(|shared| shared.leave(Kind::Read));
+        let is_in = shared.raw.try_enter(Kind::Read);
+        other.join().unwrap();
+        // Ordering: Relaxed, the thread has been joined.
+        let state = shared.raw.state.load(Relaxed);
+        assert_ne!(
+            state & (HANDOFF | ALL_WOKEN),
+            0,
+            "the writer may be overtaken for ever"
+        );
+        if is_in {
+            shared.leave(Kind::Read);
+        }
+        assert!(is_ready(writes.as_mut()));
+        shared.leave(Kind::Write);
+        shared.check(0);
+    });
+}
+
 /// A writer waits for two readers. The first one that leaves others sets `HANDOFF`; from then on no
 /// reader overtakes the writer, and the last reader lets it in. Fails if the last one does not
 /// notify because of `HANDOFF`, or wakes a writer that has it and is not let in.
