@@ -426,6 +426,58 @@ fn receivers_end_with_the_senders() {
     });
 }
 
+/// A poll clones the waker, gets what it waits for all the same, and drops the clone, which panics.
+/// Nothing is lost.
+#[cfg(feature = "std")]
+#[test]
+fn polls_that_are_ready_drop_the_panics_of_their_wakers() {
+    use std::task::{RawWaker, RawWakerVTable};
+
+    thread_local! {
+        static EVENT: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+    }
+    static FIRST: RawWakerVTable = RawWakerVTable::new(clone, |_| (), |_| (), |_| ());
+    static CLONE: RawWakerVTable = RawWakerVTable::new(clone, panics, |_| (), panics);
+
+    /// Runs the event.
+    fn clone(data: *const ()) -> RawWaker {
+        if let Some(event) = EVENT.take() {
+            event();
+        }
+        RawWaker::new(data, &CLONE)
+    }
+
+    fn panics(_: *const ()) {
+        panic!("the drop of a waker");
+    }
+
+    fn take<F: Future>(future: F, event: impl FnOnce() + 'static) -> F::Output {
+        EVENT.set(Some(Box::new(event)));
+        // SAFETY: no function of the tables uses the pointer.
+        let waker = unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &FIRST)) };
+        match pin!(future).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("the future waits"),
+        }
+    }
+
+    let semaphore = Arc::new(Semaphore::new(1));
+    let permit = semaphore.clone().try_acquire_owned().unwrap();
+    drop(take(semaphore.acquire(), || drop(permit)).unwrap());
+    assert_eq!(semaphore.available_permits(), 1);
+    let mutex = Arc::new(Mutex::new(()));
+    let guard = mutex.clone().try_lock_owned().unwrap();
+    drop(take(mutex.lock(), || drop(guard)));
+    assert!(mutex.try_lock().is_ok());
+    let lock = Arc::new(RwLock::new(()));
+    let guard = lock.clone().try_read_owned().unwrap();
+    drop(take(lock.write(), || drop(guard)));
+    assert!(lock.try_write().is_ok());
+    let notify = Arc::new(Notify::new());
+    let notifier = notify.clone();
+    take(notify.notified(), move || notifier.notify_one());
+}
+
 /// The drop of a waker panics when its wait is dropped. The wait has ended all the same, and passes
 /// on what it had.
 #[cfg(feature = "std")]

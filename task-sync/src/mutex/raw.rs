@@ -264,6 +264,8 @@ impl RawMutex {
                 Ok(_) if is_free => {
                     drop(locked);
                     waiter.reset();
+                    // Its panic must not lose the lock.
+                    drop_waker(Some(waker));
                     return Poll::Ready(());
                 }
                 Ok(_) => break,

@@ -244,6 +244,8 @@ impl RawSemaphore {
         };
         if lacking == 0 {
             drop(locked);
+            // Its panic must not lose the permits.
+            drop_waker(Some(waker));
             return Poll::Ready(Ok(()));
         }
         // SAFETY: the caller's. `cancel` removes the waiter.
