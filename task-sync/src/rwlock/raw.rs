@@ -7,8 +7,8 @@
 //! it. A task that is not admitted queues. Whoever is admitted enters, whether or not others wait:
 //! it *overtakes* them.
 //!
-//! A task that *leaves* wakes the first waiter if the lock then admits that one, but does not let it
-//! in: until the waiter runs, others may enter and leave many times. If the first waiter is a
+//! A task that *leaves* wakes the first waiter if the lock then admits that one, but does not let
+//! it in: until the waiter runs, others may enter and leave many times. If the first waiter is a
 //! reader, the readers behind it are woken with it, as one *group*. While a group is on its way
 //! (its size is in `state`), nobody who leaves wakes others. So short sections run one after the
 //! other without a change of tasks.
@@ -37,8 +37,8 @@
 //!    `HANDOFF` is set. A reader that leaves others behind does not do so while `HANDOFF` is set,
 //!    unless it leaves a full lock: the first waiter is not admitted then.
 //! 4. A notifier takes the lock of the queue and looks at the first waiter. If the lock admits that
-//!    one, the notifier hands over if `HANDOFF` is set, and then goes on to the next waiter; else it
-//!    wakes a group if no waiter is woken. If the lock does not admit the first waiter any more,
+//!    one, the notifier hands over if `HANDOFF` is set, and then goes on to the next waiter; else
+//!    it wakes a group if no waiter is woken. If the lock does not admit the first waiter any more,
 //!    but did when the notifier had left, the notifier wakes this one alone, in the same case.
 //! 5. The owner of a waiter that is released with `Turn::Try` enters, or queues again, or is
 //!    dropped. If it is the last of its group, and enters as a reader or is dropped, it notifies:
