@@ -187,25 +187,32 @@ fn writer_behind_readers_that_leave_is_let_in() {
 }
 
 /// Two readers wait for a writer. A batch is one waiter under the model checker, so the first one
-/// that enters wakes the second. Fails if the end of a group does not notify.
+/// that enters wakes the second, and stays. Fails if the end of a group does not notify.
 #[test]
 fn readers_behind_a_writer_wake_each_other() {
     Model::new().bound(3).check(|| {
         let shared = Protected::new(2);
         assert!(shared.raw.try_enter(Kind::Write));
-        let readers = [0, 1].map(|_| shared.spawn(|shared| shared.look()));
+        let readers = [0, 1].map(|_| {
+            shared.spawn(|shared| {
+                block_on(enter::<Shared>(shared));
+                shared.read()
+            })
+        });
         shared.add();
         shared.leave(Kind::Write);
         for reader in readers {
             assert_eq!(reader.join().unwrap(), 1);
         }
+        shared.leave(Kind::Read);
+        shared.leave(Kind::Read);
         shared.check(1);
     });
 }
 
 /// A reader is polled twice and dropped, at any moment of a writer's leaving, while another reader
-/// waits behind it. Fails if the drop does not pass on a wake or an entry, or does not clear the
-/// bits of the queue with the last waiter.
+/// waits behind it. Fails if the drop does not pass on a wake, or does not clear the bits of the
+/// queue with the last waiter.
 #[test]
 fn cancel_of_a_reader_wakes_the_next() {
     Model::new().bound(3).check(|| {
@@ -224,6 +231,25 @@ fn cancel_of_a_reader_wakes_the_next() {
         dropped.join().unwrap();
         assert_eq!(waits.join().unwrap(), 1);
         shared.check(1);
+    });
+}
+
+/// A reader that has `HANDOFF` is dropped while the lock is handed over. Fails if the drop does not
+/// pass on an entry.
+#[test]
+fn cancel_beside_a_hand_over_passes_it_on() {
+    model(|| {
+        let shared = Protected::new(1);
+        assert!(shared.raw.try_enter(Kind::Write));
+        let mut reads = Box::pin(enter::<Shared>(&shared));
+        assert!(!is_ready(reads.as_mut()));
+        shared.leave(Kind::Write);
+        assert!(shared.raw.try_enter(Kind::Write));
+        assert!(!is_ready(reads.as_mut()));
+        let other = shared.spawn(|shared| shared.leave(Kind::Write));
+        drop(reads);
+        other.join().unwrap();
+        shared.check(0);
     });
 }
 
@@ -269,6 +295,7 @@ fn reader_at_the_limit_is_woken() {
     model(|| {
         let shared = Protected::new(2);
         assert!(shared.raw.try_enter(Kind::Read) && shared.raw.try_enter(Kind::Read));
+        assert!(!shared.raw.try_enter(Kind::Read));
         let reader = shared.spawn(|shared| shared.look());
         shared.leave(Kind::Read);
         assert_eq!(reader.join().unwrap(), 0);
@@ -277,34 +304,28 @@ fn reader_at_the_limit_is_woken() {
     });
 }
 
-/// A waiter is let in by a thread that has left late: after another one that wrote. Fails if the
-/// exchange of `notify` is not Acquire.
+/// A writer is let in by a reader that looks late: after another one has read and left. Fails if
+/// the exchange of `notify` is not Acquire.
 #[test]
-fn late_notifier_lets_in_what_the_writer_wrote() {
+fn late_notifier_lets_in_what_a_reader_left() {
     Model::new().bound(3).check(|| {
-        let shared = Protected::new(2);
-        assert!(shared.raw.try_enter(Kind::Write));
+        let shared = Protected::new(4);
+        for _ in 0..3 {
+            assert!(shared.raw.try_enter(Kind::Read));
+        }
         let mut writes = Box::pin(enter::<Whole>(&shared));
         assert!(!is_ready(writes.as_mut()));
-        let other = shared.spawn(|shared| {
-            let is_in = shared.raw.try_enter(Kind::Write);
-            if is_in {
-                shared.add();
-                shared.leave(Kind::Write);
-            }
-            u32::from(is_in)
+        let late = shared.spawn(|shared| shared.leave(Kind::Read));
+        let last = shared.spawn(|shared| {
+            shared.read();
+            shared.leave(Kind::Read);
         });
-        let waiter = shared.spawn(move |shared| {
-            let is_in = is_ready(writes.as_mut()) || is_ready(writes.as_mut());
-            if is_in {
-                shared.add();
-                shared.leave(Kind::Write);
-            }
-            u32::from(is_in)
-        });
+        shared.leave(Kind::Read);
+        block_on(writes);
         shared.add();
         shared.leave(Kind::Write);
-        let added = waiter.join().unwrap() + other.join().unwrap();
-        shared.check(1 + added);
+        late.join().unwrap();
+        last.join().unwrap();
+        shared.check(1);
     });
 }
