@@ -6,7 +6,7 @@
 //! back: the arrival was counted.
 use crate::{
     wait::{Request, Wait},
-    waiters::{Waiter, Waiters},
+    waiters::{Waiter, Waiters, drop_waker},
     waiting::Waiting,
 };
 use core::{
@@ -183,7 +183,7 @@ impl Request for Arrival<'_> {
             locked.arrived -= 1;
         }
         drop(locked);
-        drop(waker);
+        drop_waker(waker);
     }
 }
 

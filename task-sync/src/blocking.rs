@@ -1,24 +1,30 @@
 //! Blocks a thread until a future is ready: for the `blocking_*` methods.
 //!
-//! `woken` is set by a waker, before the unpark, and is taken by the thread that waits. The token
-//! of `unpark` is only a hint to look at `woken`: other code of the thread may use that token too.
+//! A waker sets `woken` and notifies `turn`, for which the thread waits. Only a thread that waits
+//! sees the notification. The token of `unpark` would stay with a thread that does not wait: it
+//! could end a later wait of other code on that thread.
 use alloc::sync::Arc;
 use core::{
     pin::pin,
     task::{Context, Poll},
 };
 use std::task::{Wake, Waker};
-use sync_shim::{
-    atomic::{
-        AtomicBool,
-        Ordering::{Acquire, Release},
-    },
-    thread::{self, Thread},
-};
+use sync_shim::sync::{Condvar, Mutex};
 
 struct Parked {
-    woken: AtomicBool,
-    thread: Thread,
+    woken: Mutex<bool>,
+    turn: Condvar,
+}
+
+impl Parked {
+    /// Waits for a wake since the last call.
+    fn park(&self) {
+        let mut woken = self.woken.lock();
+        while !*woken {
+            woken = self.turn.wait(woken);
+        }
+        *woken = false;
+    }
 }
 
 impl Wake for Parked {
@@ -27,16 +33,13 @@ impl Wake for Parked {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Ordering: Release pairs with the Acquire of `block_on`: the next poll sees what the
-        // notifier did before the wake. A swap and not a store, so that the model checker knows
-        // that it comes after the other side's swap that it follows.
-        self.woken.swap(true, Release);
-        self.thread.unpark();
+        *self.woken.lock() = true;
+        self.turn.notify_one();
     }
 }
 
 /// Polls the future on this thread until it is ready, and parks the thread meanwhile. Allocates
-/// only if the first poll is pending.
+/// once.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     // A thread that blocks gives no turn to other tasks, so the budget of a poll around it is not
     // charged. If that were used up, each poll here would be refused.
@@ -44,8 +47,8 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let future = coop_budget::unconstrained(future);
     let mut future = pin!(future);
     let parked = Arc::new(Parked {
-        woken: AtomicBool::new(false),
-        thread: thread::current(),
+        woken: Mutex::new(false),
+        turn: Condvar::new(),
     });
     let waker = Waker::from(parked.clone());
     let mut cx = Context::from_waker(&waker);
@@ -53,10 +56,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
             return output;
         }
-        // Ordering: Acquire pairs with the Release of a wake.
-        while !parked.woken.swap(false, Acquire) {
-            thread::park();
-        }
+        parked.park();
     }
 }
 
@@ -64,11 +64,13 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 mod models {
     use super::*;
     use core::future::poll_fn;
-    use sync_shim::{atomic::Ordering::Relaxed, model};
+    use sync_shim::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        model, thread,
+    };
 
     /// A notifier changes a condition and wakes; the next poll sees the change. Fails if a wake
-    /// does not unpark. (The model checker's unpark orders the condition too, so the model does not
-    /// fail if an ordering is Relaxed.)
+    /// does not notify.
     #[test]
     fn poll_after_a_wake_sees_the_condition() {
         model(|| {
@@ -89,6 +91,32 @@ mod models {
                 Poll::Pending
             }));
             notifier.unwrap().join().unwrap();
+        });
+    }
+
+    /// A wake comes while the thread does not wait any more, but joins the other one. Fails if a
+    /// wake unparks the thread (loom would take that for the end of the join).
+    #[test]
+    fn late_wake_ends_no_other_wait() {
+        model(|| {
+            let is_done = Arc::new(AtomicBool::new(false));
+            let mut notifier = None;
+            block_on(poll_fn(|cx| {
+                let (done, waker) = (is_done.clone(), cx.waker().clone());
+                notifier.get_or_insert_with(|| {
+                    thread::spawn(move || {
+                        waker.wake_by_ref();
+                        // This one comes late.
+                        waker.wake();
+                        // Ordering: Relaxed, the join orders it.
+                        done.store(true, Relaxed);
+                    })
+                });
+                Poll::Ready(())
+            }));
+            notifier.unwrap().join().unwrap();
+            // Ordering: as above.
+            assert!(is_done.load(Relaxed));
         });
     }
 }

@@ -21,7 +21,8 @@
 //! value run one at a time, so the values need not be `Sync`: a receiver that comes in the middle
 //! of another one's clone blocks its thread until the end of that. Nothing else waits for a clone,
 //! and a clone may use the channel. But it must not receive the value of which it is the clone, by
-//! another receiver: that panics, and without `std` it never returns.
+//! another receiver: that panics, and without `std` it never returns. Nor may two clones, on two
+//! threads, receive each other's value: both threads would wait for ever.
 //!
 //! # Costs
 //!

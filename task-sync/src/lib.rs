@@ -58,7 +58,7 @@ mod panics;
 mod parking;
 #[cfg(feature = "rwlock")]
 mod rwlock;
-#[cfg(any(feature = "once", feature = "rwlock", feature = "semaphore"))]
+#[cfg(any(feature = "once", feature = "semaphore"))]
 mod semaphore;
 #[cfg(feature = "once")]
 mod set_once;

@@ -1,20 +1,16 @@
 //! A lock for one writer or many readers.
 //!
-//! The lock is a semaphore ([`raw`](crate::semaphore::raw)): a reader takes one permit, and a
-//! writer takes as many as there may be readers. So a writer that waits keeps the permits of the
-//! readers that leave, and later readers queue behind it.
+//! The protocol is in [`raw`]. A guard has an entry into the lock (`held.rs`), and a pointer to the
+//! data.
 mod borrowed;
 mod held;
 mod owned;
+mod raw;
 
-use crate::{
-    semaphore::raw::{AsSemaphore, Permits, RawSemaphore},
-    try_lock_error::TryLockError,
-    wait::Wait,
-    waiting::Waiting,
-};
+use crate::{try_lock_error::TryLockError, wait::Wait, waiting::Waiting};
 use alloc::sync::Arc;
 use core::fmt;
+use raw::{AsRwLock, Entry, Kind, RawRwLock, Shared, Whole};
 use sync_shim::cell::UnsafeCell;
 
 pub use borrowed::{RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard};
@@ -25,16 +21,28 @@ const MAX_READERS: u32 = u32::MAX >> 3;
 
 /// A lock for one writer or many readers, which a task may hold across an await.
 ///
-/// The lock is fair: tasks get it in the order in which they first asked. A reader that comes after
-/// a waiting writer waits behind it. So a task that has a reader's lock must not wait for another
-/// one: if a writer has come between, both wait for ever.
+/// The lock is fair, but not first come, first served, as tokio's is:
+///
+/// | event | here | in tokio |
+/// |---|---|---|
+/// | the last unlock before the first waiter may enter | the waiter is woken, with the readers behind it if it is a reader | they have the lock |
+/// | a task asks for a lock that admits it, while others wait | it gets the lock | it waits behind all others |
+/// | a reader unlocks, others stay, and the first waiter is a writer | later readers wait behind the writer | |
+/// | the woken task is not admitted | it is the next one in, and others wait behind it | |
+/// | `try_read` or `try_write` while tasks wait | gets the lock, if that admits it | never gets it |
+///
+/// So short sections without an await run one after the other, without a change of tasks. A waiter
+/// is overtaken only in the cases above. Among waiters the order is first come, first served.
+///
+/// A task that has a reader's lock must not wait for another one: if a writer has come between,
+/// both may wait for ever.
 ///
 /// | operation | read-modify-writes |
 /// |---|---|
-/// | read or write, while nobody waits and the lock is free | 1 |
-/// | unlock, while nobody waits | 1 |
-/// | unlock, while tasks wait | a lock and an unlock, and the wakes |
-/// | wait | a clone of the waker, a lock and an unlock; no allocation |
+/// | read or write, while the lock admits it | 1 |
+/// | unlock, while nobody waits, or a woken task is on its way | 1 |
+/// | unlock, if others must be woken | 2, a lock and an unlock, and the wakes |
+/// | wait | a clone of the waker, 2, a lock and an unlock; no allocation |
 ///
 /// A panic while the lock is held unlocks it. There is no poison: the next owner finds the data as
 /// the panic left it.
@@ -76,8 +84,7 @@ const MAX_READERS: u32 = u32::MAX >> 3;
 /// assert_eq!(lock.into_inner(), 4);
 /// ```
 pub struct RwLock<T: ?Sized> {
-    raw: RawSemaphore,
-    max_readers: u32,
+    raw: RawRwLock,
     value: UnsafeCell<T>,
 }
 
@@ -101,14 +108,12 @@ impl<T> RwLock<T> {
         /// # Panics
         /// If there may be no reader, or more than `u32::MAX >> 3`.
         pub const fn const_with_max_readers(value: T, max_readers: u32) -> Self {
-            // A writer takes `max_readers` permits; with none it would not be alone.
             assert!(
                 0 < max_readers && max_readers <= MAX_READERS,
                 "a RwLock has 1 to u32::MAX >> 3 readers"
             );
             Self {
-                raw: RawSemaphore::new(max_readers as usize),
-                max_readers,
+                raw: RawRwLock::new(max_readers),
                 value: UnsafeCell::new(value),
             }
         }
@@ -139,49 +144,32 @@ impl<T: ?Sized> RwLock<T> {
     /// Cancel safety: a future that is dropped does not take the lock, but loses its place in the
     /// queue.
     pub fn read(&self) -> impl Future<Output = RwLockReadGuard<'_, T>> {
-        let request = Permits {
-            of: self,
-            permits: 1,
-        };
-        // The semaphore is never closed, so the result is `Ok`.
-        Wait::new(request, |request: Permits<&Self>, _| {
-            RwLockReadGuard::new(request.of)
-        })
+        let request = Entry::<_, Shared>::new(self);
+        Wait::new(request, |request, ()| RwLockReadGuard::new(request.of))
     }
 
     /// Waits for a writer's lock.
     ///
     /// Cancel safety: as of [`read`](Self::read).
     pub fn write(&self) -> impl Future<Output = RwLockWriteGuard<'_, T>> {
-        let request = Permits {
-            of: self,
-            permits: self.max_readers,
-        };
-        Wait::new(request, |request: Permits<&Self>, _| {
-            RwLockWriteGuard::new(request.of)
-        })
+        let request = Entry::<_, Whole>::new(self);
+        Wait::new(request, |request, ()| RwLockWriteGuard::new(request.of))
     }
 
     /// Waits for a reader's lock, which holds this lock alive.
     ///
     /// Cancel safety: as of [`read`](Self::read).
     pub fn read_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockReadGuard<T>> {
-        let request = Permits {
-            of: self,
-            permits: 1,
-        };
-        Wait::new(request, |request: Permits<Arc<Self>>, _| {
-            OwnedRwLockReadGuard::new(request.of)
-        })
+        let request = Entry::<_, Shared>::new(self);
+        Wait::new(request, |request, ()| OwnedRwLockReadGuard::new(request.of))
     }
 
     /// Waits for a writer's lock, which holds this lock alive.
     ///
     /// Cancel safety: as of [`read`](Self::read).
     pub fn write_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockWriteGuard<T>> {
-        let permits = self.max_readers;
-        let request = Permits { of: self, permits };
-        Wait::new(request, |request: Permits<Arc<Self>>, _| {
+        let request = Entry::<_, Whole>::new(self);
+        Wait::new(request, |request, ()| {
             OwnedRwLockWriteGuard::new(request.of)
         })
     }
@@ -230,14 +218,14 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
-    /// Takes a reader's lock, if no writer has the lock and nobody waits for it.
+    /// Takes a reader's lock, if no writer has the lock, and no waiting task is the next one in.
     ///
     /// # Errors
     /// If not.
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
-        match self.raw.try_acquire(1) {
-            Ok(()) => Ok(RwLockReadGuard::new(self)),
-            Err(_) => Err(TryLockError(())),
+        match self.raw.try_enter(Kind::Read) {
+            true => Ok(RwLockReadGuard::new(self)),
+            false => Err(TryLockError(())),
         }
     }
 
@@ -246,20 +234,20 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// If it is not.
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
-        match self.raw.try_acquire(self.max_readers as usize) {
-            Ok(()) => Ok(RwLockWriteGuard::new(self)),
-            Err(_) => Err(TryLockError(())),
+        match self.raw.try_enter(Kind::Write) {
+            true => Ok(RwLockWriteGuard::new(self)),
+            false => Err(TryLockError(())),
         }
     }
 
     /// Takes a reader's lock as [`try_read`](Self::try_read) does. The guard holds this lock alive.
     ///
     /// # Errors
-    /// If a writer has the lock, or a task waits for it.
+    /// As of [`try_read`](Self::try_read).
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
-        match self.raw.try_acquire(1) {
-            Ok(()) => Ok(OwnedRwLockReadGuard::new(self)),
-            Err(_) => Err(TryLockError(())),
+        match self.raw.try_enter(Kind::Read) {
+            true => Ok(OwnedRwLockReadGuard::new(self)),
+            false => Err(TryLockError(())),
         }
     }
 
@@ -268,9 +256,9 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// If it is not.
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T>, TryLockError> {
-        match self.raw.try_acquire(self.max_readers as usize) {
-            Ok(()) => Ok(OwnedRwLockWriteGuard::new(self)),
-            Err(_) => Err(TryLockError(())),
+        match self.raw.try_enter(Kind::Write) {
+            true => Ok(OwnedRwLockWriteGuard::new(self)),
+            false => Err(TryLockError(())),
         }
     }
 
@@ -281,9 +269,8 @@ impl<T: ?Sized> RwLock<T> {
         unsafe { &mut *value }
     }
 
-    /// Calls `f` for each task that waits, in the order of the queue. A reader needs 1; a writer
-    /// needs as many as it waits for readers to leave, or all. See [`Waiting`] for what `f` must
-    /// not do.
+    /// Calls `f` for each task that waits, in the order of the queue. A writer needs that as many
+    /// leave as there are readers; else a task needs 1. See [`Waiting`] for what `f` must not do.
     ///
     /// ```
     /// use futures::executor::block_on;
@@ -304,16 +291,16 @@ impl<T: ?Sized> RwLock<T> {
     }
 }
 
-impl<T: ?Sized> AsSemaphore for &RwLock<T> {
+impl<T: ?Sized> AsRwLock for &RwLock<T> {
     #[inline]
-    fn semaphore(&self) -> &RawSemaphore {
+    fn rwlock(&self) -> &RawRwLock {
         &self.raw
     }
 }
 
-impl<T: ?Sized> AsSemaphore for Arc<RwLock<T>> {
+impl<T: ?Sized> AsRwLock for Arc<RwLock<T>> {
     #[inline]
-    fn semaphore(&self) -> &RawSemaphore {
+    fn rwlock(&self) -> &RawRwLock {
         &self.raw
     }
 }

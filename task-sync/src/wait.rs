@@ -16,7 +16,6 @@ use core::{
     pin::Pin,
     task::{Context, Poll, Waker, ready},
 };
-use sync_shim::panics::contain;
 
 /// A request to a primitive.
 pub(crate) trait Request {
@@ -173,8 +172,8 @@ impl<C: Condition> Request for Until<C> {
         };
         // The task may be polled before its wake.
         if !waiter.is_idle() {
-            // SAFETY: the caller's. A panic of the old waker does not lose the output.
-            contain(|| unsafe { self.cancel(waiter) });
+            // SAFETY: the caller's.
+            unsafe { self.cancel(waiter) };
         }
         Poll::Ready(output)
     }

@@ -26,7 +26,7 @@
 //!   .is_empty(), .for_each(..)
 //! Waiter<T>              .is_idle(), .is_queued(), .released() -> Option<T>, .reset(): the owner's,
 //!                        without the lock
-//! Batch, wake(waker), wake_batch(&mut batch)   wake after the unlock; contain panics
+//! Batch, wake(waker), wake_batch(&mut batch), drop_waker(waker)   after the unlock; contain panics
 //! ```
 //!
 //! `T: Copy` is what a waiter needs and was granted. A future polls so:
@@ -59,7 +59,7 @@
 //!    afterwards: the owner may then free it without taking the lock.
 //! 4. No user code runs under the lock: a waker is cloned before it is taken, and woken or dropped
 //!    after its release. The panic of a waker that is woken is caught and dropped, so each other
-//!    waiter is woken.
+//!    waiter is woken. So is the panic of a waker whose wait is dropped.
 //! 5. `wake_all` splits off the whole list in one step, under a sentinel on its stack. A waiter
 //!    that is pushed later is not in that list, and `front`, `pop_front` and `pop_back` see only
 //!    waiters that were pushed later. The list with a sentinel is a ring, so the removal of a
@@ -101,7 +101,7 @@ const QUEUED: u32 = 1;
 const RELEASED: u32 = 2;
 
 /// How many waiters a notifier releases before it unlocks and wakes them.
-const BATCH: usize = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
+pub(crate) const BATCH: usize = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     1
 } else {
     32
@@ -120,6 +120,13 @@ pub(crate) fn wake(waker: Waker) {
 #[inline]
 pub(crate) fn wake_batch(batch: &mut Batch) {
     contain(|| batch.wake_all());
+}
+
+/// Drops the waker of a wait that ended early, and drops its panic: a wait ends so in a drop. Not
+/// under a lock.
+#[inline]
+pub(crate) fn drop_waker(waker: Option<Waker>) {
+    contain(|| drop(waker));
 }
 
 /// A queue of waiters and its lock, which also protects an `S`.
@@ -352,9 +359,6 @@ impl<T: Copy, S> Waiters<T, S> {
     ///
     /// # Safety
     /// As of `poll`.
-    ///
-    /// # Panics
-    /// If the drop of the waker panics. The waiter is then removed.
     pub(crate) unsafe fn remove(&self, waiter: Pin<&Waiter<T>>) -> Option<T> {
         if let Some(value) = waiter.released() {
             return Some(value);
@@ -364,6 +368,7 @@ impl<T: Copy, S> Waiters<T, S> {
         if waker.is_none() {
             return waiter.released();
         }
+        drop_waker(waker);
         None
     }
 }
@@ -484,6 +489,22 @@ impl<T: Copy, S> Locked<'_, T, S> {
         let first = self.inner.list.first?;
         // SAFETY: the waiter is in the list and the lock is held.
         Some(unsafe { first.with_value(|value| *value) })
+    }
+
+    /// Returns how many of the first waiters, up to `most`, have a value of which `f` returns true,
+    /// and whether no other waiter is queued.
+    pub(crate) fn count_first(&self, most: usize, f: impl Fn(T) -> bool) -> (usize, bool) {
+        let (mut count, mut next) = (0, self.inner.list.first);
+        while let Some(link) = next {
+            // SAFETY: the waiter is in the list and the lock is held.
+            if count == most || !f(unsafe { link.with_value(|value| *value) }) {
+                return (count, false);
+            }
+            count += 1;
+            // SAFETY: as above.
+            next = unsafe { link.with(|node| node.next) };
+        }
+        (count, true)
     }
 
     /// Changes the value of the first waiter, which stays queued.

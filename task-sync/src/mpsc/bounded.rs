@@ -383,7 +383,7 @@ impl<T> Sender<T> {
 
     /// Calls `f` for each task that waits for room in this channel, in the order of the queue, with
     /// the number of messages for which it lacks room. For dumps of tasks; see [`Waiting`] for what
-    /// `f` may do. The task that waits for a message is not listed.
+    /// `f` may do. The task that waits for a message comes last, with 1, and is woken by the call.
     ///
     /// ```
     /// use futures::{FutureExt, future::join};
@@ -398,8 +398,9 @@ impl<T> Sender<T> {
     /// };
     /// assert!(join(tx.reserve_many(3), count).now_or_never().is_none());
     /// ```
-    pub fn for_each_waiter(&self, f: impl FnMut(&Waiting<'_>)) {
-        self.tx.room.for_each_waiter(f);
+    pub fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
+        self.tx.room.for_each_waiter(&mut f);
+        self.tx.for_waiting_receiver(f);
     }
 }
 
@@ -431,7 +432,7 @@ impl<T> Receiver<T> {
 
     /// Calls `f` for each task that waits for room in this channel, in the order of the queue, with
     /// the number of messages for which it lacks room. For dumps of tasks; see [`Waiting`] for what
-    /// `f` may do. The task that waits for a message is not listed.
+    /// `f` may do. The task that waits for a message comes last, with 1, and is woken by the call.
     ///
     /// ```
     /// use futures::{FutureExt, future::join};
@@ -446,8 +447,9 @@ impl<T> Receiver<T> {
     /// };
     /// assert!(join(tx.reserve_many(3), count).now_or_never().is_none());
     /// ```
-    pub fn for_each_waiter(&self, f: impl FnMut(&Waiting<'_>)) {
-        self.rx.chan().room.for_each_waiter(f);
+    pub fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
+        self.rx.chan().room.for_each_waiter(&mut f);
+        self.rx.chan().for_waiting_receiver(f);
     }
 }
 

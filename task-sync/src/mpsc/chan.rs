@@ -25,12 +25,13 @@ use super::room::Room;
 use crate::coop::poll_proceed;
 use crate::panics::{drop_each, resume};
 use crate::waiters::{Waiters, wake};
+use crate::waiting::Waiting;
 use alloc::{boxed::Box, vec::Vec};
 use core::{
     iter,
     panic::{RefUnwindSafe, UnwindSafe},
     ptr::NonNull,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 use sync_shim::{
     atomic::{
@@ -143,6 +144,26 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     pub(super) fn wake_receiver(&self) {
         if let Some(waker) = self.receiving().waker.take() {
             wake(waker);
+        }
+    }
+
+    /// Calls `f` for the task that waits for a message. Its waker is taken out for that, so the
+    /// task is then woken, and registers again.
+    pub(super) fn for_waiting_receiver(&self, mut f: impl FnMut(&Waiting<'_>)) {
+        /// Wakes also if `f` panics.
+        struct Wakes(Option<Waker>);
+
+        impl Drop for Wakes {
+            fn drop(&mut self) {
+                if let Some(waker) = self.0.take() {
+                    wake(waker);
+                }
+            }
+        }
+
+        let taken = Wakes(self.receiving().waker.take());
+        if let Some(waker) = &taken.0 {
+            f(&Waiting::new(waker, 1));
         }
     }
 

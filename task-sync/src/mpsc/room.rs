@@ -41,7 +41,7 @@
 //!    grants alone could move `reserved` so far ahead that `between` wraps and finds room. In 32
 //!    bits 2^29 messages suffice.
 use super::error::TrySendError;
-use crate::waiters::{Batch, Locked, Waiter, Waiters, wake_batch};
+use crate::waiters::{Batch, Locked, Waiter, Waiters, drop_waker, wake_batch};
 use crate::waiting::Waiting;
 use core::{
     pin::Pin,
@@ -54,7 +54,6 @@ use sync_shim::{
         Ordering::{Acquire, Relaxed, Release},
         Retire,
     },
-    panics::contain,
 };
 
 /// The bit of `reserved`: the channel is closed.
@@ -396,7 +395,7 @@ impl<S, R> Room<S, R> {
         }
         drop(waiting);
         let must_wake = self.give_back(need.has);
-        contain(|| drop(waker));
+        drop_waker(waker);
         must_wake
     }
 }

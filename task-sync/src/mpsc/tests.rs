@@ -558,3 +558,31 @@ fn cancel_at_each_poll_loses_no_room_and_no_message() {
         }
     }
 }
+
+/// The receiver that waits is listed after the senders, and is woken, so that it registers again.
+/// It is woken also if the function panics.
+#[test]
+fn waiting_receiver_is_listed_and_woken() {
+    let (tx, mut rx) = channel::<u32>(1);
+    let (woken, waker) = Woken::new();
+    let list = || {
+        let mut list = Vec::new();
+        tx.for_each_waiter(|task| list.push((task.waker().will_wake(&waker), task.needed())));
+        list
+    };
+    assert_eq!(list(), []);
+    for times in 1..3 {
+        assert!(rx.poll_recv(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!(list(), [(true, 1)]);
+        assert_eq!(woken.times(), times);
+    }
+    assert_eq!(list(), [], "it has yet to be polled");
+    assert!(rx.poll_recv(&mut Context::from_waker(&waker)).is_pending());
+    let panics = AssertUnwindSafe(|| tx.for_each_waiter(|_| panic!("in the function")));
+    assert!(catch_unwind(panics).is_err());
+    assert_eq!(woken.times(), 3);
+    let (tx, mut rx) = unbounded_channel::<u32>();
+    assert!(rx.poll_recv(&mut Context::from_waker(&waker)).is_pending());
+    tx.for_each_waiter(|task| assert_eq!(task.needed(), 1));
+    assert_eq!(woken.times(), 4);
+}

@@ -1,6 +1,7 @@
 //! The channel without a bound.
 use super::error::SendError;
 use super::handle::{Rx, Tx, Weak, channel};
+use crate::waiting::Waiting;
 
 /// Creates a channel without a bound: a send never waits.
 ///
@@ -90,6 +91,23 @@ impl<T> UnboundedSender<T> {
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.tx.push(message).map_err(SendError)
+    }
+
+    /// Calls `f` for the task that waits for a message, with 1, and wakes it. For dumps of tasks;
+    /// see [`Waiting`] for what `f` may do.
+    ///
+    /// ```
+    /// use futures::{FutureExt, future::join};
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, mut rx) = mpsc::unbounded_channel::<u32>();
+    /// let mut count = 0;
+    /// let counts = async { tx.for_each_waiter(|task| count += task.needed()) };
+    /// assert!(join(rx.recv(), counts).now_or_never().is_none());
+    /// assert_eq!(count, 1);
+    /// ```
+    pub fn for_each_waiter(&self, f: impl FnMut(&Waiting<'_>)) {
+        self.tx.for_waiting_receiver(f);
     }
 }
 

@@ -49,7 +49,7 @@
 //! or its drop does what rule 6 says.
 use crate::{
     wait::Request,
-    waiters::{Waiter, Waiters, wake},
+    waiters::{Waiter, Waiters, drop_waker, wake},
     waiting::Waiting,
 };
 use core::{
@@ -264,6 +264,8 @@ impl RawMutex {
                 Ok(_) if is_free => {
                     drop(locked);
                     waiter.reset();
+                    // Its panic must not lose the lock.
+                    drop_waker(Some(waker));
                     return Poll::Ready(());
                 }
                 Ok(_) => break,
@@ -293,7 +295,7 @@ impl RawMutex {
             self.state.fetch_and(!(QUEUED | HANDOFF), Relaxed);
         }
         drop(locked);
-        drop(waker);
+        drop_waker(waker);
         match waiter.released() {
             None => {}
             // SAFETY: the lock was handed over to the waiter.

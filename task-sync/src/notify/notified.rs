@@ -2,7 +2,7 @@
 use super::{Notify, Reason};
 use crate::{
     coop::poll_proceed,
-    waiters::{Waiter, Waiters},
+    waiters::{Waiter, Waiters, drop_waker},
 };
 use alloc::sync::Arc;
 use core::{
@@ -116,10 +116,12 @@ unsafe fn first_poll(
     if notify.take(seen).is_ok() {
         return Poll::Ready(());
     }
-    // Declared before the guard, so that it is dropped after the unlock.
     let waker = waker.clone();
     let mut locked = notify.waiters.lock();
     if notify.take_or_wait(seen, &locked) {
+        drop(locked);
+        // Its panic must not lose the permit.
+        drop_waker(Some(waker));
         return Poll::Ready(());
     }
     // SAFETY: the waiter is idle, and the caller removes it.

@@ -1,7 +1,8 @@
 //! The guards that borrow the lock.
 use super::{
     RwLock,
-    held::{Held, Shared, Whole},
+    held::Held,
+    raw::{Shared, Whole},
 };
 use crate::guard::guard;
 use core::{marker::PhantomData, ptr};
@@ -37,13 +38,7 @@ guard! { ['a, T: ?Sized] RwLockReadGuard<'a, T> => T }
 impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>) -> Self {
-        Self::of(
-            Held {
-                raw: &lock.raw,
-                share: Shared,
-            },
-            lock.value.with(|value| value),
-        )
+        Self::of(Held::new(&lock.raw), lock.value.with(|value| value))
     }
 
     #[inline]
@@ -124,10 +119,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     #[inline]
     pub(super) fn new(lock: &'a RwLock<T>) -> Self {
         Self {
-            held: Held {
-                raw: &lock.raw,
-                share: Whole(lock.max_readers),
-            },
+            held: Held::new(&lock.raw),
             data: lock.value.with_mut(|value| value),
             _data: PhantomData,
         }

@@ -1,78 +1,79 @@
 //! The part of a guard that releases the lock.
-use super::RwLock;
-use crate::semaphore::raw::RawSemaphore;
+use super::{
+    RwLock,
+    raw::{Access, RawRwLock, Shared, Whole},
+};
 use alloc::sync::Arc;
+use core::{marker::PhantomData, mem::ManuallyDrop, ptr};
 
-/// How many permits of the semaphore a guard has.
-pub(super) trait Share {
-    fn permits(&self) -> usize;
+/// An entry into a lock that is borrowed. Its drop leaves the lock.
+pub(super) struct Held<'a, A: Access> {
+    raw: &'a RawRwLock,
+    access: PhantomData<A>,
 }
 
-/// A reader's share: one permit.
-pub(super) struct Shared;
-
-impl Share for Shared {
+impl<'a, A: Access> Held<'a, A> {
+    /// Takes over an entry of the caller.
     #[inline]
-    fn permits(&self) -> usize {
-        1
-    }
-}
-
-/// A writer's share: as many permits as there may be readers.
-pub(super) struct Whole(pub(super) u32);
-
-impl Share for Whole {
-    #[inline]
-    fn permits(&self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// A share of a lock that is borrowed. Its drop releases it.
-pub(super) struct Held<'a, S: Share> {
-    pub(super) raw: &'a RawSemaphore,
-    pub(super) share: S,
-}
-
-impl<'a> Held<'a, Whole> {
-    /// Makes the share a reader's, and lets other readers in.
-    pub(super) fn downgrade(mut self) -> Held<'a, Shared> {
-        let raw = self.raw;
-        self.share.0 -= 1;
-        drop(self);
-        Held { raw, share: Shared }
-    }
-}
-
-impl<S: Share> Drop for Held<'_, S> {
-    #[inline]
-    fn drop(&mut self) {
-        self.raw.release(self.share.permits());
-    }
-}
-
-/// A share of a lock that the share holds alive. Its drop releases it.
-pub(super) struct OwnedHeld<T: ?Sized, S: Share> {
-    pub(super) lock: Arc<RwLock<T>>,
-    pub(super) share: S,
-}
-
-impl<T: ?Sized> OwnedHeld<T, Whole> {
-    /// Makes the share a reader's, and lets other readers in.
-    pub(super) fn downgrade(mut self) -> OwnedHeld<T, Shared> {
-        let lock = self.lock.clone();
-        self.share.0 -= 1;
-        drop(self);
-        OwnedHeld {
-            lock,
-            share: Shared,
+    pub(super) fn new(raw: &'a RawRwLock) -> Self {
+        Self {
+            raw,
+            access: PhantomData,
         }
     }
 }
 
-impl<T: ?Sized, S: Share> Drop for OwnedHeld<T, S> {
+impl<'a> Held<'a, Whole> {
+    /// Makes the writer a reader, and lets other readers in.
+    pub(super) fn downgrade(self) -> Held<'a, Shared> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: this is the writer's entry, and becomes the reader's below.
+        unsafe { this.raw.downgrade() };
+        Held::new(this.raw)
+    }
+}
+
+impl<A: Access> Drop for Held<'_, A> {
     #[inline]
     fn drop(&mut self) {
-        self.lock.raw.release(self.share.permits());
+        // SAFETY: this is an entry of this kind.
+        unsafe { self.raw.leave(A::KIND) };
+    }
+}
+
+/// An entry into a lock that the entry holds alive. Its drop leaves the lock.
+pub(super) struct OwnedHeld<T: ?Sized, A: Access> {
+    pub(super) lock: Arc<RwLock<T>>,
+    access: PhantomData<A>,
+}
+
+impl<T: ?Sized, A: Access> OwnedHeld<T, A> {
+    /// Takes over an entry of the caller.
+    #[inline]
+    pub(super) fn new(lock: Arc<RwLock<T>>) -> Self {
+        Self {
+            lock,
+            access: PhantomData,
+        }
+    }
+}
+
+impl<T: ?Sized> OwnedHeld<T, Whole> {
+    /// Makes the writer a reader, and lets other readers in.
+    pub(super) fn downgrade(self) -> OwnedHeld<T, Shared> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: the lock is moved out once, as `this` is not dropped.
+        let lock = unsafe { ptr::read(&this.lock) };
+        // SAFETY: this is the writer's entry, and becomes the reader's below.
+        unsafe { lock.raw.downgrade() };
+        OwnedHeld::new(lock)
+    }
+}
+
+impl<T: ?Sized, A: Access> Drop for OwnedHeld<T, A> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this is an entry of this kind.
+        unsafe { self.lock.raw.leave(A::KIND) };
     }
 }

@@ -6,7 +6,7 @@ use crate::blocking::block_on;
 use sync_shim::{Model, model, thread};
 
 /// A reader and a writer. Fails if both may have the lock at the same time, or if either does not
-/// see what the other did before. The orderings for this are in `RawSemaphore`.
+/// see what the other did before. The orderings for this are in `RawRwLock`.
 #[test]
 fn reader_against_a_writer_sees_all_or_nothing() {
     model(|| {
@@ -27,8 +27,8 @@ fn reader_against_a_writer_sees_all_or_nothing() {
     });
 }
 
-/// A writer that downgrades keeps other writers out. Fails if `downgrade` releases all permits, or
-/// keeps more than one.
+/// A writer that downgrades keeps other writers out. Fails if `downgrade` leaves the lock, or adds
+/// no reader.
 #[test]
 fn downgraded_writer_reads_what_it_wrote() {
     Model::new().bound(3).check(|| {

@@ -1,7 +1,8 @@
 //! The guards that hold the lock alive.
 use super::{
     RwLock,
-    held::{OwnedHeld, Shared, Whole},
+    held::OwnedHeld,
+    raw::{Shared, Whole},
 };
 use crate::guard::guard;
 use alloc::sync::Arc;
@@ -41,10 +42,7 @@ impl<T: ?Sized> OwnedRwLockReadGuard<T> {
     #[inline]
     pub(super) fn new(lock: Arc<RwLock<T>>) -> Self {
         let data = lock.value.with(|value| value);
-        let held = OwnedHeld {
-            lock,
-            share: Shared,
-        };
+        let held = OwnedHeld::new(lock);
         Self { held, data }
     }
 }
@@ -127,8 +125,7 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     #[inline]
     pub(super) fn new(lock: Arc<RwLock<T>>) -> Self {
         let data = lock.value.with_mut(|value| value);
-        let share = Whole(lock.max_readers);
-        let held = OwnedHeld { lock, share };
+        let held = OwnedHeld::new(lock);
         Self { held, data }
     }
 

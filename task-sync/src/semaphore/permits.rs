@@ -123,6 +123,10 @@ impl Semaphore {
     ///
     /// # Errors
     /// If the semaphore is closed, or is closed meanwhile.
+    ///
+    /// # Panics
+    /// A future that is dropped, or that finds the semaphore closed, gives back what it was granted
+    /// before. That panics as the drop of a [`SemaphorePermit`] does, if the permits do not fit.
     pub fn acquire(&self) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
         self.acquire_many(1)
     }
@@ -134,6 +138,9 @@ impl Semaphore {
     ///
     /// # Errors
     /// If the semaphore is closed, or is closed meanwhile.
+    ///
+    /// # Panics
+    /// As of [`acquire`](Self::acquire).
     pub fn acquire_many(
         &self,
         permits: u32,

@@ -1,5 +1,5 @@
-//! The semaphore under [`Semaphore`](crate::Semaphore) and [`RwLock`](crate::RwLock): a count of
-//! permits, and the queue of those that wait for some.
+//! The semaphore under [`Semaphore`](crate::Semaphore) and [`OnceCell`](crate::OnceCell): a count
+//! of permits, and the queue of those that wait for some.
 //!
 //! # The story
 //!
@@ -53,7 +53,7 @@
 //! releaser whose permits do not fit panics, and these permits are gone.
 use crate::{
     wait::Request,
-    waiters::{Batch, Locked, Waiter, Waiters, wake_batch},
+    waiters::{Batch, Locked, Waiter, Waiters, drop_waker, wake_batch},
     waiting::Waiting,
 };
 use core::{
@@ -85,10 +85,11 @@ const FEW: usize = if usize::BITS >= 64 {
 };
 const NEARLY_FULL: usize = (MAX_PERMITS - FEW) << SHIFT;
 
-/// Returns the word with more permits, unless there would be more than [`MAX_PERMITS`].
+/// Returns the word with more permits, unless there would be more than [`MAX_PERMITS`]. No permits
+/// always fit, also if releasers at one moment have exceeded that number.
 fn plus(word: usize, permits: usize) -> Option<usize> {
     let sum = (word >> SHIFT).checked_add(permits)?;
-    (sum <= MAX_PERMITS).then(|| word + (permits << SHIFT))
+    (permits == 0 || sum <= MAX_PERMITS).then(|| word + (permits << SHIFT))
 }
 
 /// The reason that permits were not acquired at once.
@@ -243,6 +244,8 @@ impl RawSemaphore {
         };
         if lacking == 0 {
             drop(locked);
+            // Its panic must not lose the permits.
+            drop_waker(Some(waker));
             return Poll::Ready(Ok(()));
         }
         // SAFETY: the caller's. `cancel` removes the waiter.
@@ -263,7 +266,7 @@ impl RawSemaphore {
         let waker = unsafe { locked.remove(waiter) };
         waiter.reset();
         let fits = self.grant(locked, (permits - lacking) as usize);
-        drop(waker);
+        drop_waker(waker);
         assert!(fits, "{TOO_MANY}");
     }
 

@@ -6,6 +6,8 @@ use std::{path::PathBuf, process::Command};
 
 #[path = "../../names.rs"]
 pub(crate) mod names;
+#[path = "../sync/names.rs"]
+mod sync_names;
 
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
@@ -108,6 +110,10 @@ pub(crate) fn list() -> String {
     }
     text.push_str("rows\n");
     for (name, what) in names::rows() {
+        text.push_str(&format!("  {name:<24}{what}\n"));
+    }
+    text.push_str("rows of `cargo run --profile bench -p bench --bin sync`\n");
+    for (name, what) in sync_names::ROWS {
         text.push_str(&format!("  {name:<24}{what}\n"));
     }
     text

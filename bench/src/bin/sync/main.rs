@@ -7,6 +7,7 @@
 //! each other, is given up and taken again. The rows take turns, so that a row's rounds are spread
 //! over the whole time.
 mod bytes;
+mod names;
 #[path = "../../noise.rs"]
 #[expect(dead_code, reason = "it also has what other programs need")]
 mod noise;

@@ -1,5 +1,6 @@
 //! The rows: a workload, its size, its number of workers and its peers.
 use crate::{
+    names::ROWS,
     peers::{AsyncChannel, AsyncLock, Flume, Futures, Kanal, Ours, Peer, Tokio},
     runtimes::{OnSelvedge, OnTokio, Work},
     workloads::{self, Yields},
@@ -46,76 +47,45 @@ macro_rules! entries {
 /// with one worker or with two.
 fn mpsc() -> impl Iterator<Item = Row> {
     macro_rules! row {
-        ($name:literal, $what:literal, $senders:literal, $bounded:literal) => {
-            [
-                (1, $name, concat!($what, ", within one worker")),
-                (2, concat!($name, "_across"), concat!($what, ", across two workers")),
-            ]
-            .map(|(workers, name, what)| Row {
-                name,
-                what,
+        ($name:literal, $senders:literal, $bounded:literal) => {
+            [(1, $name), (2, concat!($name, "_across"))].map(|(workers, name)| Row {
                 workers,
-                operations: 200_000,
-                entries: entries!(
-                    <R, C>(n) workloads::mpsc::<R, C>($senders, $bounded, n);
-                    Ours, Tokio, AsyncChannel, Flume, Kanal
-                ),
+                ..row(
+                    name,
+                    200_000,
+                    entries!(
+                        <R, C>(n) workloads::mpsc::<R, C>($senders, $bounded, n);
+                        Ours, Tokio, AsyncChannel, Flume, Kanal
+                    ),
+                )
             })
         };
     }
     [
-        row!(
-            "mpsc_1",
-            "1 sender and 1 receiver, for 100 messages",
-            1,
-            true
-        ),
-        row!(
-            "mpsc_8",
-            "8 senders and 1 receiver, for 100 messages",
-            8,
-            true
-        ),
-        row!(
-            "mpsc_unbounded_1",
-            "1 sender that yields after 256 messages, and 1 receiver",
-            1,
-            false
-        ),
-        row!(
-            "mpsc_unbounded_8",
-            "8 senders that yield after 256 messages, and 1 receiver",
-            8,
-            false
-        ),
+        row!("mpsc_1", 1, true),
+        row!("mpsc_8", 8, true),
+        row!("mpsc_unbounded_1", 1, false),
+        row!("mpsc_unbounded_8", 8, false),
     ]
     .into_iter()
     .flatten()
 }
 
 fn mutexes() -> [Row; 5] {
-    let row = |name, what, workers, operations, entries| Row {
-        name,
-        what,
-        workers,
-        operations,
-        entries,
-    };
     [
-        row(
-            "mutex_1",
-            "1 task locks a mutex that nobody else locks",
-            1,
-            1_000_000,
-            entries!(
-                <R, L>(n) workloads::mutex::<R, L>(1, Yields::Never, n); Ours, Tokio, AsyncLock
-            ),
-        ),
+        Row {
+            workers: 1,
+            ..row(
+                "mutex_1",
+                1_000_000,
+                entries!(
+                    <R, L>(n) workloads::mutex::<R, L>(1, Yields::Never, n);
+                    Ours, Tokio, AsyncLock
+                ),
+            )
+        },
         row(
             "mutex_64",
-            "64 tasks lock a mutex, and add to a number. tokio's lock goes to the tasks strictly in \
-             turn; ours, and async-lock's, may be taken again before the woken task runs",
-            2,
             200_000,
             entries!(
                 <R, L>(n) workloads::mutex::<R, L>(64, Yields::Never, n); Ours, Tokio, AsyncLock
@@ -123,9 +93,6 @@ fn mutexes() -> [Row; 5] {
         ),
         row(
             "mutex_64_strict",
-            "as `mutex_64`, but all of the crates hand over strictly in turn: a semaphore of one \
-             permit for ours and tokio. async-lock has no such lock",
-            2,
             200_000,
             entries!(
                 <R, L>(n) workloads::semaphore::<R, L>(1, 64, Yields::Never, n); Ours, Tokio
@@ -133,8 +100,6 @@ fn mutexes() -> [Row; 5] {
         ),
         row(
             "mutex_64_held",
-            "64 tasks lock a mutex, and yield while they hold it; as fair as in `mutex_64`",
-            2,
             100_000,
             entries!(
                 <R, L>(n) workloads::mutex::<R, L>(64, Yields::Held, n); Ours, Tokio, AsyncLock
@@ -142,8 +107,6 @@ fn mutexes() -> [Row; 5] {
         ),
         row(
             "mutex_64_held_strict",
-            "as `mutex_64_held`, but strictly in turn, as `mutex_64_strict`",
-            2,
             100_000,
             entries!(
                 <R, L>(n) workloads::semaphore::<R, L>(1, 64, Yields::Held, n); Ours, Tokio
@@ -152,19 +115,23 @@ fn mutexes() -> [Row; 5] {
     ]
 }
 
-pub(crate) fn rows() -> Vec<Row> {
-    let row = |name, what, operations, entries| Row {
+/// Returns a row of two workers.
+fn row(name: &'static str, operations: u64, entries: Vec<Entry>) -> Row {
+    let named = ROWS.iter().find(|(known, _)| *known == name);
+    let &(name, what) = named.expect("each row is named in `names.rs`");
+    Row {
         name,
         what,
         workers: 2,
         operations,
         entries,
-    };
+    }
+}
+
+pub(crate) fn rows() -> Vec<Row> {
     let mut rows: Vec<_> = mpsc().collect();
     rows.push(row(
         "mpmc_8_8",
-        "8 senders and 8 receivers that share the messages, for 100 messages. task-sync and tokio \
-         have no such channel: the receivers share one behind the crate's own `Mutex`",
         100_000,
         entries!(
             <R, C>(n) workloads::mpmc::<R, C>(n); Ours, Tokio, AsyncChannel, Flume, Kanal
@@ -172,8 +139,6 @@ pub(crate) fn rows() -> Vec<Row> {
     ));
     rows.push(row(
         "oneshot",
-        "2 tasks send each other a value in turns, each over a channel of its own. async-channel, \
-         flume and kanal: a channel for one message",
         100_000,
         entries!(
             <R, C>(n) workloads::oneshot::<R, C>(n);
@@ -182,44 +147,37 @@ pub(crate) fn rows() -> Vec<Row> {
     ));
     rows.push(row(
         "broadcast_1000",
-        "a message to 1,000 tasks; the next one when all have it",
         200_000,
         entries!(<R, S>(n) workloads::broadcast::<R, S>(1_000, n); Ours, Tokio),
     ));
     rows.push(row(
         "watch_1000",
-        "a new value, which 1,000 tasks see; the next one when all have seen it",
         200_000,
         entries!(<R, S>(n) workloads::watch::<R, S>(1_000, n); Ours, Tokio),
     ));
     rows.push(row(
         "watch_ping_pong",
-        "2 tasks show each other a new value in turns",
         100_000,
         entries!(<R, S>(n) workloads::watch_ping_pong::<R, S>(n); Ours, Tokio),
     ));
     rows.push(row(
         "notify_ping_pong",
-        "2 tasks notify each other in turns",
         100_000,
         entries!(<R, S>(n) workloads::notify::<R, S>(n); Ours, Tokio),
     ));
     rows.extend(mutexes());
     rows.push(row(
         "rwlock_95",
-        "64 tasks lock a `RwLock`, 95 % of the times to read",
         200_000,
         entries!(<R, L>(n) workloads::rwlock::<R, L>(Yields::Never, n); Ours, Tokio, AsyncLock),
     ));
     rows.push(row(
         "rwlock_95_held",
-        "the same, and they yield while they hold it",
         100_000,
         entries!(<R, L>(n) workloads::rwlock::<R, L>(Yields::Held, n); Ours, Tokio, AsyncLock),
     ));
     rows.push(row(
         "semaphore_10",
-        "1,000 tasks acquire one of 10 permits",
         200_000,
         entries!(
             <R, L>(n) workloads::semaphore::<R, L>(10, 1_000, Yields::Never, n);
@@ -228,7 +186,6 @@ pub(crate) fn rows() -> Vec<Row> {
     ));
     rows.push(row(
         "semaphore_10_held",
-        "the same, and they yield while they hold it",
         100_000,
         entries!(
             <R, L>(n) workloads::semaphore::<R, L>(10, 1_000, Yields::Held, n);
@@ -236,4 +193,16 @@ pub(crate) fn rows() -> Vec<Row> {
         ),
     ));
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_those_of_the_list_in_its_order() {
+        let names: Vec<_> = rows().iter().map(|row| row.name).collect();
+        let listed: Vec<_> = ROWS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, listed);
+    }
 }

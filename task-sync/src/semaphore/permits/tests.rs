@@ -210,6 +210,30 @@ fn release_of_too_many_permits_serves_the_waiters() {
     drop(now(semaphore.acquire()).unwrap());
 }
 
+/// A wait that the close ends gives back what it was granted, as a permit does.
+#[test]
+fn closed_wait_of_too_many_permits_panics() {
+    let semaphore = Semaphore::new(5);
+    let mut wait = wait(&semaphore, 9);
+    pend(&mut wait, Waker::noop());
+    semaphore.close();
+    semaphore.add_permits(Semaphore::MAX_PERMITS - 4);
+    let polled = std::panic::AssertUnwindSafe(|| poll(&mut wait, Waker::noop()).map(drop));
+    assert!(std::panic::catch_unwind(polled).is_err());
+    assert_eq!(semaphore.available_permits(), Semaphore::MAX_PERMITS - 4);
+}
+
+/// Releasers at one moment may exceed the limit. A release of no permits does not panic then.
+#[test]
+fn release_of_no_permits_beyond_the_limit_is_fine() {
+    let semaphore = Semaphore {
+        raw: RawSemaphore::new(Semaphore::MAX_PERMITS + 1),
+    };
+    semaphore.add_permits(0);
+    drop(now(semaphore.acquire_many(0)).unwrap());
+    assert_eq!(semaphore.available_permits(), Semaphore::MAX_PERMITS + 1);
+}
+
 #[test]
 fn permits_that_are_too_many_do_not_merge() {
     let semaphore = Arc::new(Semaphore::new(0));
