@@ -1,5 +1,7 @@
 //! `cargo xtask sim`: explores the scenarios of `selvedge-sim`, on the shim's backend for
 //! simulations.
+mod hashes;
+
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
@@ -29,6 +31,10 @@ pub(crate) struct Options {
     /// Lists the scenarios and runs none.
     #[arg(long)]
     list: bool,
+    /// Runs the seeds in several processes, with another environment, on one processor, and without
+    /// random addresses, and compares the hashes of all events.
+    #[arg(long, conflicts_with_all = ["replay", "list", "mutants"])]
+    hashes: bool,
     /// Plants the mistakes of `selvedge-sim/mutants.toml`, one at a time, and says which are found
     /// within `--seeds` of each scenario. `--only` chooses among them by a part of the name.
     #[arg(long)]
@@ -47,6 +53,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return plant_all(&root, options);
     }
     let program = build(&root, &root.join(FOLDER))?.context("it does not build")?;
+    if options.hashes {
+        let scenario = options.scenario.as_deref();
+        return hashes::compare(&program, options.first, options.seeds, scenario);
+    }
     let mut explore = Command::new(program);
     explore.arg("--save").arg(root.join(FOLDER));
     explore.args(["--seeds", &options.seeds.to_string()]);
