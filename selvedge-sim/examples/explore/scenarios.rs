@@ -79,7 +79,7 @@ fn runtime(workers: usize) -> selvedge_executor::Runtime {
 }
 
 /// Runs the future in a runtime with one to four workers.
-fn run<F: Future>(sim: &Sim, app: impl FnOnce() -> F + 'static) -> Run {
+fn run<F: Future>(sim: &Sim, app: impl FnOnce() -> F + Send + 'static) -> Run {
     sim.run_main(move || {
         runtime(workers()).block_on(app());
     })
