@@ -1,11 +1,11 @@
-//! What std asks the system for: the clocks, and the keys of its hash maps.
+//! The values that std asks the system for: the clocks, and the keys of its hash maps.
 //!
 //! On Linux with glibc this file defines the functions `clock_gettime` and `getrandom`, which std
 //! calls. The linker prefers them to those of the shared library.
 //!
-//! 1. A thread that runs a fiber reads the virtual time. The clocks that count from the start of the
-//!    system go on from the process's [`epoch`], and the date is always the same at the begin of a
-//!    run.
+//! 1. A thread that runs a fiber reads the virtual time. The clocks that count from the start of
+//!    the system go on from the process's [`epoch`], and the date is always the same at the begin
+//!    of a run.
 //! 2. The thread of a run draws random bytes from the seed ([`begin`]). std reads the keys of a
 //!    thread's first hash map by this function, and counts them up for the others: so each run,
 //!    which has a thread of its own, has the same keys.

@@ -138,7 +138,7 @@ impl Signs {
         let seed = self.seed;
         let report = format!(
             "selvedge-sim: with seed {seed}, thread {id} ({name}) has not switched for {time:?}.\n\
-             It spins without a yield, or waits in the system, so the simulator aborts the process.\n\
+             It spins without a yield, or waits in the system. So the process aborts.\n\
              `Sim::watchdog` sets another limit, or none.\n"
         );
         // The test harness does not capture this.

@@ -1,5 +1,5 @@
-//! What the simulator promises to a program: its runs are apart from each other, threads switch at
-//! each call that another thread can observe, and what std gives to a program repeats.
+//! The promises of the simulator to a program: its runs are apart from each other, threads switch
+//! at each call that another thread can observe, and the clocks and hash maps of std repeat.
 #![cfg(selvedge_sim)]
 
 use selvedge_executor::{Builder, park::Park};
@@ -69,7 +69,8 @@ fn clocks_of_std_show_the_virtual_time() {
     assert_eq!((passed, date, later), times());
 }
 
-/// The thread of the handle has the number 1 in the first run. So has the main thread of the second.
+/// The thread of the handle has the number 1 in the first run. So has the main thread of the
+/// second.
 #[test]
 fn handle_of_an_earlier_run_leaves_the_next_run_alone() {
     let earlier = result_of(1, current);

@@ -14,8 +14,8 @@
 //! 3. A thread of the system that is not in a simulation finds no fiber, and uses std.
 //! 4. Atomics, cells and allocation are std's. So fibers never switch within a protocol of atomics:
 //!    that is what loom and shuttle are for. They switch where a thread waits, around each call
-//!    that may let another thread go on (a lock, an unlock, an unpark, a notification, a spawn), and
-//!    at each [`point`] and [`preempt`].
+//!    that may let another thread go on (a lock, an unlock, an unpark, a notification, a spawn),
+//!    and at each [`point`] and [`preempt`].
 //! 5. A handle to a fiber knows its `Run`. It never reaches a fiber of another run: an unpark after
 //!    the end of its run does nothing, and any other use outside of its run panics.
 

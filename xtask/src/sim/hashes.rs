@@ -23,7 +23,7 @@ const SURROUNDINGS: &[(&str, &[&str])] = &[
 const ENVIRONMENT: &str = "SELVEDGE_SIM_FILLS_THE_ENVIRONMENT=0123456789012345678901234567890123456\
     789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
 
-/// What the explorer printed of a scenario.
+/// A scenario that the explorer has run.
 struct Explored {
     scenario: String,
     hash: String,
