@@ -19,7 +19,7 @@ impl Usage {
     }
 
     /// Returns what all threads of this process but the calling one have used.
-    pub(crate) fn of_others() -> Self {
+    pub(crate) fn of_other_threads() -> Self {
         Self::of_process() - Self::of(libc::RUSAGE_THREAD)
     }
 

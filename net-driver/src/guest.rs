@@ -140,14 +140,14 @@ impl WorkerPark {
     pub(crate) fn wait_as_guest(&mut self) {
         let driver = self.driver().clone();
         let threads = driver.threads();
-        let mut takes = self.had_full_batch() && threads.stands_by();
+        let mut takes = self.had_full_batch() && threads.needs_standby();
         loop {
             if takes && threads.role.try_take(self.index()) {
                 self.wait_as_poller(None);
                 return threads.retire(self.index());
             }
             takes = false;
-            let waited = if !threads.stands_by() {
+            let waited = if !threads.needs_standby() {
                 self.wait_in_thread_if(None, || true)
             } else if threads.role.try_stand_by(self.index()) {
                 takes = true;

@@ -12,26 +12,28 @@
 //! 2. After [`ROUNDS`] rounds in a row at whose end the role is held, the standby sets a bit beside
 //!    the holder, and waits without a limit. So an idle driver has no wake-ups. The bit and the
 //!    holder are one word. So either the standby finds that the role was left, or the poller finds
-//!    the bit when it leaves the role, and unparks the standby. A standby leaves the bit set when
-//!    it stops: the next standby sets it again before it relies on it.
+//!    the bit when it leaves the role, and unparks the standby. The poller clears the bit when it
+//!    leaves the role. A standby that stops does not clear it, so a bit may be there for nobody.
+//!    Each standby sets the bit itself before it relies on it.
 //! 3. A thread waits beside the standby without a limit only if it sees a standby after it has
 //!    published its wait. If the standby stops, another one must be *recruited*: a thread unparks
 //!    one that waits. The poller does so if it leaves the role and sees no standby. The thread that
-//!    has stopped does so if the role is vacant, unless it waits again: then it takes the role, or
-//!    stands by itself. The poller and that thread each write their own word, make a `SeqCst`
-//!    fence, and read the other's word. So at least one of them sees that the role is vacant and
-//!    that no thread stands by.
-//! 4. The recruiter reads that no thread stands by, makes a fence, and reads the tokens. If a
-//!    waiting thread has seen a standby, its fence comes before this one, and its token says that
-//!    it waits.
-//! 5. The recruit usually waits again, and then takes the role or stands by. A thread that runs a
-//!    task, polls its own future, or leaves, after a wait, first recruits another standby if the
-//!    role is vacant and no thread stands by. A worker's executor does so
+//!    has stopped does so if the role is vacant and it does not wait again. If it waits again, it
+//!    takes the role or becomes the standby, and recruits nobody. The poller and that thread each
+//!    write their own word, make a `SeqCst` fence, and read the other's word. So at least one of
+//!    them sees that the role is vacant and that no thread stands by.
+//! 4. A thread writes into its token that it waits, makes a fence, and reads whether a thread
+//!    stands by. The recruiter reads that none does, makes a fence, and reads the tokens. If the
+//!    first thread has seen a standby, its fence comes before the recruiter's. So the recruiter
+//!    reads in the token that this thread waits.
+//! 5. The recruit usually waits again, and then takes the role or stands by. After a wait, a thread
+//!    may run a task, poll its own future, or leave. Before it does so, it recruits another standby
+//!    if the role is vacant and no thread stands by. A worker's executor does so
 //!    ([`Driver::recruit_standby`]).
 //! 6. The poller may wait on its thread too, and its token looks like that of any other thread. So
-//!    rule 4 leaves it out. A thread that becomes the poller during the scan may be unparked in
-//!    vain: it recruits another one when it leaves the role. Workers that park in parkers of their
-//!    own never stand by.
+//!    the recruiter skips the poller's token when it scans the tokens. A thread that becomes the
+//!    poller during the scan may be unparked in vain: it recruits another one when it leaves the
+//!    role. Workers that park in parkers of their own never stand by.
 use crate::{driver::Driver, park::WorkerPark, threads::Threads, token::Waited};
 use std::time::Duration;
 use sync_shim::atomic::{Ordering::SeqCst, fence};
@@ -39,14 +41,14 @@ use sync_shim::atomic::{Ordering::SeqCst, fence};
 /// The time for which the standby waits before it looks at the role (rule 1).
 pub(crate) const ROUND: Duration = Duration::from_millis(5);
 
-/// The rounds after which the standby waits without a limit (rule 2). Each costs a wake-up. A
-/// larger number spares a poller that leaves the role often the unpark of the standby.
+/// The rounds after which the standby waits without a limit (rule 2). Each round costs a wake-up.
+/// With more rounds, a poller that often leaves the role needs to unpark the standby less often.
 const ROUNDS: u32 = 10;
 
 /// The shortest round of a guest.
 const MIN_ROUND: Duration = Duration::from_millis(1);
 
-/// Stops to stand by when this value is dropped (rule 3).
+/// While this value lives, the thread is the standby. Its drop ends that (rule 3).
 struct Standby<'a>(&'a Threads);
 
 impl Drop for Standby<'_> {
@@ -61,7 +63,7 @@ impl WorkerPark {
     pub(crate) fn wait_beside_poller(&self, limit: Option<Duration>) -> Waited {
         let threads = self.driver().threads();
         let role = &threads.role;
-        if !threads.stands_by() || limit == Some(Duration::ZERO) {
+        if !threads.needs_standby() || limit == Some(Duration::ZERO) {
             return self.wait_in_thread_if(limit, || role.is_still_held());
         }
         if role.try_stand_by(self.index()) {
@@ -126,7 +128,7 @@ impl WorkerPark {
 impl Threads {
     /// Returns whether a thread that waits has to stand by. While the clock is paused, no timer
     /// becomes due beside a worker that runs.
-    pub(crate) fn stands_by(&self) -> bool {
+    pub(crate) fn needs_standby(&self) -> bool {
         self.role.may_stand_by() && self.role.is_active() && !self.is_clock_paused()
     }
 

@@ -73,8 +73,8 @@ impl Handle {
         self.route(pid, Signal::Kill).is_ok()
     }
 
-    /// Kills a process for good, and takes it out of its groups. Takes three locks, and three more
-    /// for each group.
+    /// Kills a process for good, also a stopped one, and takes it out of its groups. Takes three
+    /// locks, and three more for each group.
     pub(crate) fn kill_for_good(&self, pid: Pid, reason: ExitReason) {
         if let Some(cell) = self.registry().get(pid) {
             cell.kill(reason, true);

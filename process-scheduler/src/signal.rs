@@ -28,8 +28,8 @@ pub enum Signal {
         /// The process that is not notified any more.
         by: Pid,
     },
-    /// Monitor another process. A node sends this if it makes the monitor for a process that is not
-    /// its own.
+    /// Monitor another process. A node sends this signal if it is asked to make a process of
+    /// another node a monitor.
     Watch {
         /// The process to monitor.
         target: Pid,

@@ -7,7 +7,7 @@
 //! | *up* | runs |
 //! | *stopping* | has been cancelled, and is killed if it does not stop in time |
 //! | *down* | has stopped, and is restarted when its delay is over |
-//! | *gone* | has ended for good |
+//! | *gone* | has not been started yet, or has ended for good |
 //!
 //! # Rules
 //!
@@ -28,16 +28,17 @@
 //! 5. A supervisor that is notified of a child's end while the scheduler shuts down ends the child
 //!    for good, even if the supervisor has not been cancelled yet. The shutdown itself also ends
 //!    stopped children for good. So two notifications may come for one child: its incarnation
-//!    ended, and the child ended for good. If the supervisor restarted the child after the first,
-//!    it would count the second as the end of the new incarnation, and wait forever for another.
+//!    ended, and the child ended for good. If the supervisor restarted the child after the first
+//!    notification, it would take the second for the end of the new incarnation. It would then wait
+//!    forever for a third one.
 //! 6. A supervisor's cancel is for the child's present incarnation. A child may end by itself
 //!    before it takes the cancel, which then stays in the cell: the next incarnation skips it. A
 //!    cancel by the user or the shutdown is for the pid: whatever incarnation there is takes it.
 //!    The exit event of a monitored or linked process is for the pid, too. An incarnation that ends
 //!    leaves to the next one all events for the pid that no step has received, including those
 //!    already taken from the lane (see `events.rs`).
-//! 7. A child that is gone never comes back. The supervisor ignores later notifications of the
-//!    child's end. A monitor or link may send one, with the reason `NoProcess`.
+//! 7. A child that has ended for good never comes back. The supervisor ignores later notifications
+//!    of the child's end. A monitor or link may send one, with the reason `NoProcess`.
 use crate::{
     Backoff, CancelReason, Context, Event, EventsOf, ExitReason, Handle, InitError, Input,
     NoCommand, OutputOf, Pid, Policy, Process, Spawn, SpawnError, Step, StepOf, deadline::Deadline,

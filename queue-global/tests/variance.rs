@@ -73,7 +73,7 @@ assert_not_impl_any!(ValueInjector<u8, Of<NotSync>>: Sync);
 assert_not_impl_any!(ValueInjector<u8, Of<NotSend>>: Send);
 assert_impl_all!(mpsc::Queue<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe, Unpin);
 assert_not_impl_any!(mpsc::Queue<NotSend>: Send, Sync);
-// A shared batch of events gives access to no value.
+// A shared `mpsc::Batch` gives access to no value.
 assert_impl_all!(mpsc::Batch<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(mpsc::Batch<NotSend>: Send, Sync);
 assert_impl_all!(Batch<NotSync>: Send, ExactSizeIterator);

@@ -4,9 +4,10 @@ use std::{cell::Cell, collections::VecDeque};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A group's tasks, which are always ready. Each poll of a task takes `task` nanoseconds.
+/// The tasks of a group. All of them are ready while the group has work.
 struct Load {
-    task: u64,
+    /// The time that each poll of a task takes.
+    poll_nanos: u64,
     tasks: VecDeque<u64>,
     /// The part of each second in which the group has work.
     duty: f64,
@@ -20,10 +21,10 @@ fn run(groups: &[(u32, u64, u64, f64)]) -> Vec<(u64, u64)> {
     let mut queue = FairQueue::new(|| time.get());
     let keys: Vec<GroupKey> = groups
         .iter()
-        .map(|&(shares, concurrency, task, duty)| {
+        .map(|&(shares, concurrency, poll_nanos, duty)| {
             let tasks = (0..concurrency).collect();
             let load = Load {
-                task,
+                poll_nanos,
                 tasks,
                 duty,
                 executed: 0,
@@ -52,12 +53,12 @@ fn run(groups: &[(u32, u64, u64, f64)]) -> Vec<(u64, u64)> {
         let load = queue.get_mut(group).unwrap();
         load.tasks.rotate_left(1);
         load.executed += 1;
-        time.set(time.get() + load.task);
+        time.set(time.get() + load.poll_nanos);
     }
     queue.end_turn();
     let each = keys.iter().map(|&key| {
         let load = queue.get(key).unwrap();
-        let runtime = load.executed * load.task / 1_000_000;
+        let runtime = load.executed * load.poll_nanos / 1_000_000;
         assert_eq!(
             queue.metrics(key).unwrap().runtime.as_nanos() as u64 / 1_000_000,
             runtime

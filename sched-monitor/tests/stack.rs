@@ -123,7 +123,7 @@ fn read_interrupted_by_a_capture_begins_again() {
     }
     let _lock = ONE_AT_A_TIME.lock();
     let (reader, mut writer) = UnixStream::pair().unwrap();
-    // The read of a file is the call `read`.
+    // A `File` reads by the system call `read`; a `UnixStream` would use `recv`.
     let reader = File::from(OwnedFd::from(reader));
     let (sender, read) = mpsc::channel();
     let stuck = Stuck::new(move |_| sender.send(reads_a_byte(reader)).unwrap());
@@ -162,7 +162,8 @@ fn captures_in_a_storm_of_allocations_name_the_function() {
     capture_in(&stuck[0], "allocates_until");
     capture_in(&stuck[1], "allocates_until");
     let (mut named, mut depths, mut unanswered) = (0, 0, 0);
-    // A look-up is slow in a build without optimisation. So each address is looked up once.
+    // A look-up is slow in a build without optimisation. So `known` has the addresses in
+    // `allocates_until` that were found, and a stack with one of them is not looked up.
     let mut known = HashSet::new();
     for capture in 0..captures {
         let begun = Instant::now();

@@ -402,7 +402,8 @@ impl Wake for NoWake {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Fails if a file keeps the wakers of futures that were polled again or dropped.
+/// One task makes all polls, each with a new waker. Fails if the file keeps another waker than the
+/// last.
 #[test]
 fn file_keeps_one_waker_for_each_task() {
     run(async {
@@ -531,8 +532,9 @@ fn into_std_waits_for_the_write() {
     });
 }
 
-/// Runs `operation` on a file of a pipe from which a read waits, although its future was dropped.
-/// Nobody writes to the pipe before the operation has ended. The reader is the pipe's only one.
+/// Runs `operation` on a file that is the reading end of an empty pipe. A read of the file goes on
+/// on a blocking thread: its future was dropped, but the read still waits for bytes. Nobody writes
+/// to the pipe before the operation has ended. The reader is the pipe's only one.
 fn beside_a_cancelled_read<R>(operation: impl AsyncFnOnce(&File) -> R) -> R {
     run(async {
         let (sender, receiver) = selvedge::net::unix::pipe::pipe().unwrap();
@@ -591,8 +593,8 @@ fn times_and_syncs_end_beside_a_cancelled_read() {
     });
 }
 
-/// Fails if `into_std` or `try_into_std` returns the file of std while a job without a position
-/// still has it, or if `into_std` misses the end of that job.
+/// Fails if `into_std` or `try_into_std` returns the file of std while a job still has it that does
+/// not use the file's position, such as `metadata`, or if `into_std` misses the end of that job.
 #[test]
 fn into_std_waits_for_cancelled_metadata() {
     run_one_by_one(async {

@@ -64,7 +64,7 @@ const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 /// that are forgotten, the payload of a panic whose drop panics, and wakers that borrow forever.
 /// One of them tests an implementation that leaks by mistakes made on purpose. Another one drops a
 /// driven worker while a thread holds a task of that worker.
-const LEAKS: [&str; 15] = [
+const LEAKS: [&str; 17] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
     "panic_shuts_down_only_the_runtime_with_that_policy",
@@ -80,6 +80,8 @@ const LEAKS: [&str; 15] = [
     "panic_of_a_wakers_drop_keeps_the_deadline",
     "forgotten_async_fd_leaves_its_number_to_the_next_owner",
     "task_queued_after_its_home_was_dropped_is_dropped",
+    "thread_may_end_with_guards_and_enter_while_it_ends",
+    "leaked_guard_leaves_hooks_and_wakers_in_their_runtime",
 ];
 
 /// A test that measures the use of the stack. With the larger stack frames of AddressSanitizer the

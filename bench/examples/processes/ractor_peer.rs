@@ -132,19 +132,19 @@ impl Actor for Sender {
     }
 }
 
-async fn ring(n: usize, done: &mpsc::Sender<()>) -> Vec<ActorRef<Message>> {
-    let mut ring = Vec::new();
+async fn spawn_nodes(n: usize, done: &mpsc::Sender<()>) -> Vec<ActorRef<Message>> {
+    let mut nodes = Vec::new();
     for _ in 0..n {
-        ring.push(Actor::spawn(None, Node(done.clone()), ()).await.unwrap().0);
+        nodes.push(Actor::spawn(None, Node(done.clone()), ()).await.unwrap().0);
     }
-    ring
+    nodes
 }
 
 impl Peer for Ractor {
     fn ring(processes: usize, tokens: usize, hops: usize) -> Option<Duration> {
         let runtime = runtime();
-        let (done, all) = mpsc::channel();
-        let ring = runtime.block_on(ring(processes, &done));
+        let (done, ended) = mpsc::channel();
+        let ring = runtime.block_on(spawn_nodes(processes, &done));
         for i in 0..processes {
             ring[i]
                 .cast(Message::Next(ring[(i + 1) % processes].clone()))
@@ -156,14 +156,14 @@ impl Peer for Ractor {
                 .cast(Message::Token(hops))
                 .ok()?;
         }
-        assert_eq!(all.iter().take(tokens).count(), tokens);
+        assert_eq!(ended.iter().take(tokens).count(), tokens);
         Some(start.elapsed())
     }
 
     fn pingpong(pairs: usize, trips: usize) -> Option<Duration> {
         let runtime = runtime();
-        let (done, all) = mpsc::channel();
-        let players = runtime.block_on(ring(2 * pairs, &done));
+        let (done, ended) = mpsc::channel();
+        let players = runtime.block_on(spawn_nodes(2 * pairs, &done));
         for i in 0..2 * pairs {
             players[i]
                 .cast(Message::Next(players[i ^ 1].clone()))
@@ -173,13 +173,13 @@ impl Peer for Ractor {
         for i in 0..pairs {
             players[2 * i].cast(Message::Token(2 * trips)).ok()?;
         }
-        assert_eq!(all.iter().take(pairs).count(), pairs);
+        assert_eq!(ended.iter().take(pairs).count(), pairs);
         Some(start.elapsed())
     }
 
     fn spawn(processes: usize) -> Option<Duration> {
         let runtime = runtime();
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let left = Arc::new(AtomicUsize::new(processes));
         let start = Instant::now();
         runtime.spawn(async move {
@@ -189,39 +189,39 @@ impl Peer for Ractor {
                 actor.cast(()).unwrap();
             }
         });
-        all.recv().unwrap();
+        ended.recv().unwrap();
         Some(start.elapsed())
     }
 
     fn fanin(senders: usize, each: usize) -> Option<Duration> {
         let runtime = runtime();
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let senders = runtime.block_on(async {
             let sink = Actor::spawn(None, Sink(done), senders * each)
                 .await
                 .unwrap()
                 .0;
-            let mut all = Vec::new();
+            let mut spawned = Vec::new();
             for _ in 0..senders {
-                all.push(
+                spawned.push(
                     Actor::spawn(None, Sender(sink.clone()), ())
                         .await
                         .unwrap()
                         .0,
                 );
             }
-            all
+            spawned
         });
         let start = Instant::now();
         senders.iter().for_each(|sender| sender.cast(each).unwrap());
-        all.recv().unwrap();
+        ended.recv().unwrap();
         Some(start.elapsed())
     }
 
     fn call(calls: usize) -> Option<Duration> {
         let runtime = runtime();
-        let (done, _all) = mpsc::channel();
-        let server = runtime.block_on(ring(1, &done)).remove(0);
+        let (done, _ended) = mpsc::channel();
+        let server = runtime.block_on(spawn_nodes(1, &done)).remove(0);
         let start = Instant::now();
         let client = runtime.spawn(async move {
             for n in 0..calls {
@@ -236,9 +236,9 @@ impl Peer for Ractor {
 
     fn idle(processes: usize) -> Option<u64> {
         let runtime = runtime();
-        let (done, _all) = mpsc::channel();
+        let (done, _ended) = mpsc::channel();
         let before = heap()?;
-        let all = runtime.block_on(ring(processes, &done));
+        let all = runtime.block_on(spawn_nodes(processes, &done));
         let own = size_of_val(&*all) as u64;
         Some(heap()?.saturating_sub(before + own))
     }

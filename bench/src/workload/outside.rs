@@ -1,5 +1,5 @@
-//! Workloads whose client is a process of its own: what a server costs that shares its processors
-//! with no part of its client's work but what the kernel does.
+//! Workloads whose client is a separate process. They measure the cost of the server alone: of the
+//! client's work, only the kernel's part may run in the server.
 //!
 //! A row has two placements. *Free*: the runtime has all its workers, and the client runs where the
 //! kernel puts it. *Pinned*: the runtime's process has the first processor, with one worker, and
@@ -26,7 +26,7 @@ mod servers;
 pub(crate) use loads::Settings;
 pub(super) use loads::{Placement, ROWS};
 
-/// The least number of connections whose memory is more than what else a server's memory does.
+/// With fewer connections, other changes of the server's memory would hide that of the connections.
 const MANY: usize = 50;
 
 impl Load {
@@ -70,7 +70,7 @@ impl Load {
             busy: self.busy,
             processor: placement.processors().map(|[_, client]| client),
         })?;
-        // The first connection makes the runtime allocate what it needs but once.
+        // At the first connection the runtime allocates what it needs only once.
         client.connect(1)?;
         client.run(Duration::ZERO)?;
         let before = resident();
@@ -79,9 +79,9 @@ impl Load {
         let grown = resident().zip(before);
         let grown = grown.map(|(after, before)| after.saturating_sub(before).max(1));
 
-        let (window, usage) = (Window::open(), Usage::of_others());
+        let (window, usage) = (Window::open(), Usage::of_other_threads());
         let figures = client.run(at_least)?;
-        let usage = Usage::of_others() - usage;
+        let usage = Usage::of_other_threads() - usage;
         let mut spent = window.close_beside(Duration::from_nanos(figures.cpu));
         spent.cpu = usage.cpu;
 
@@ -91,9 +91,9 @@ impl Load {
             done, wall, p50, ..
         } = figures;
         let value = if rate.is_some() { p50 } else { each(wall) };
-        // A socket of UDP has no memory for each peer.
-        let tells = self.connections >= MANY && self.service != Service::Udp;
-        let connections = tells.then(|| self.connections as u64 - 1);
+        // One UDP socket serves all peers, so no memory is used for each.
+        let shows_memory = self.connections >= MANY && self.service != Service::Udp;
+        let connections = shows_memory.then(|| self.connections as u64 - 1);
         Ok(Measured {
             p99: Some(figures.p99),
             outside: Some(Outside {
@@ -130,7 +130,8 @@ fn syscalls_of(client: &mut Client, span: Duration) -> io::Result<Result<f64, St
     Ok(Ok(counter.total()? as f64 / figures.done as f64))
 }
 
-/// Returns how many requests a second tokio answers in a row, by a sample in a process of its own.
+/// Measures a row with tokio in a separate process. Returns the number of requests that tokio
+/// answers in a second.
 pub(super) fn capacity(
     row: &str,
     workers: usize,

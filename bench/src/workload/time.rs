@@ -111,7 +111,7 @@ const BATCH: usize = 1_000;
 /// after the other, between 5 and 15 seconds after the first spawn. The value is the memory of a
 /// task. The processor time is that of the spawns, the sleeps and the ends.
 pub(super) fn sleepers<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
-    let (tasks, first, last) = if at_least.is_zero() {
+    let (tasks, first, period) = if at_least.is_zero() {
         (BATCH, Duration::ZERO, Duration::from_millis(20))
     } else {
         // The first sleep ends after 5 seconds, so that all tasks are spawned before.
@@ -144,8 +144,10 @@ pub(super) fn sleepers<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opti
     let window = Window::open();
     let before = resident()?;
     let start = Instant::now();
-    let spread =
-        |n: usize| (last.mul_f64(n as f64 / tasks as f64) + first).saturating_sub(start.elapsed());
+    let spread = |n: usize| {
+        let end = first + period.mul_f64(n as f64 / tasks as f64);
+        end.saturating_sub(start.elapsed())
+    };
     spawn(tasks, &spread);
     let after = resident()?;
     // Ordering: Relaxed, as above.

@@ -6,8 +6,9 @@
 //!
 //! sqlx needs tokio's runtime: its pool sleeps there, and a connection that is dropped returns to
 //! the pool by a task of tokio. So the handle is entered by each worker, and by `main` for the
-//! thread in `block_on`. [`async_compat::Compat`] would not do for a connection that leaves the
-//! future: to drop it outside panics.
+//! thread in `block_on`. [`async_compat::Compat`] enters tokio only while it
+//! polls the future that it wraps. A connection that is moved out of that future, and dropped
+//! later, would panic.
 #[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 #[path = "../tokio_thread.rs"]
@@ -41,7 +42,8 @@ fn main() -> ExitCode {
         let _entered = tokio.enter();
         let enter = tokio.clone();
         let runtime = Builder::new()
-            // The guard would leave the handle. The worker keeps it until its end.
+            // A drop of the guard would undo the `enter`. It is forgotten, so the worker's thread
+            // stays inside tokio's runtime until it ends.
             .on_thread_start(move || mem::forget(enter.enter()))
             .build()?;
         runtime.block_on(run(arguments.first().map(String::as_str)))
@@ -49,7 +51,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(file: Option<&str>) -> Result<(), Box<dyn Error>> {
-    // Each connection to a database in memory has one of its own, so that there is only one.
+    // Each connection with the option `in_memory` opens a database of its own. So the pool has
+    // only one connection then.
     let (options, connections) = match file {
         None => (SqliteConnectOptions::new().in_memory(true), 1),
         Some(file) => (SqliteConnectOptions::new().filename(file), 4),

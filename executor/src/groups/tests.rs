@@ -335,8 +335,8 @@ fn closure_and_blocking_poll_keep_the_group() {
     group.destroy().unwrap();
 }
 
-/// A driven worker's task keeps its worker in `block_in_place`, which hides the worker from the
-/// closure. The test ticks the worker in a closure of another group.
+/// In `block_in_place` a driven worker stays with its task, but is hidden from the closure. Then a
+/// blocking thread ticks the worker, in a closure that a task of another group spawned.
 ///
 /// Fails if the closure of `block_in_place`, or a task that it spawns, is in another group than the
 /// task: in main, or in the group of the closure that ticks.
@@ -475,8 +475,8 @@ fn groups_come_and_go_in_the_same_place() {
     one.end();
 }
 
-/// While tasks wait on a worker in a `syscall`, the monitor soon hands the worker to another
-/// thread. It must do so even if no other worker may steal these tasks.
+/// A worker's task is in a long `syscall`, and other tasks are queued on that worker: then the
+/// monitor hands the worker to another thread. It must do so even if nobody may steal the tasks.
 ///
 /// Fails if the monitor counts only tasks that a thief may take.
 #[test]
@@ -552,7 +552,7 @@ fn deeply_nested_groups_run_and_end() {
 /// Fails if a worker cannot go on after it has found that a group is gone but the group's child is
 /// not. A worker may find this if both groups end while it looks at the groups.
 #[test]
-fn parent_found_gone_before_its_child_is_removed_later() {
+fn parent_gone_before_its_child_is_removed_with_it() {
     let mut one = OneWorker::new();
     let parent = one.group("parent", 100);
     let child = one.runtime.group("child").parent(&parent).build().unwrap();
@@ -754,8 +754,6 @@ impl Charges {
         if self.over.load(Relaxed) {
             return false;
         }
-        // From one entry to the next, only two charges change: that of the group that runs, and
-        // that of its parent.
         let turns = &self.runtime.handle().shared().groups.workers[0];
         let charges = turns.with(|state| {
             self.groups.each_ref().map(|group| {
@@ -781,11 +779,12 @@ impl Charges {
 /// shares of the group, and `Q` is the quota. The left side is the largest over all intervals.
 ///
 /// The worker checks between two polls whether a turn is over. So a turn lasts for at most the
-/// quota plus the time from a check to the next check. Each poll makes one entry of the log, so
-/// there is a check between any two entries. So the time between two checks is included in the
-/// charges from an entry to the next but one. `Li` is the largest of these charges of group i. If
-/// the log has fewer than three entries, `Li` is the charge of the whole log. `Li` includes the
-/// time in which the thread waited for a processor, because the queue charges that time too.
+/// quota plus the time from a check to the next check. `Li` is the largest charge of group i from
+/// the first to the last of three entries in a row. It covers the time between two checks: each
+/// poll makes one entry, so there is a check between the first and the second of the three, and
+/// one between the second and the third. If the log has fewer than three entries, `Li` is the
+/// charge of the whole log. `Li` includes the time in which the thread waited for a processor,
+/// because the queue charges that time too.
 fn apart_and_bound(
     log: &[[i128; 5]],
     quota: Duration,
@@ -872,8 +871,9 @@ fn groups_on_a_thread_stay_within_the_bound() {
     }
 }
 
-/// Fails if `is_empty` ignores the task in the field `requeued`. Fails also if `leave`, a look
-/// elsewhere or `take_any` (for the shutdown) leaves the task in that field.
+/// Rule 9 of `groups.rs`. Fails if `is_empty` ignores the task in the field `requeued`, or if
+/// `leave`, a look at the injector or at a signal, or `take_any` (for the shutdown) leaves the task
+/// there.
 #[test]
 fn requeued_task_is_counted_published_and_taken() {
     let one = OneWorker::new();
@@ -891,7 +891,8 @@ fn requeued_task_is_counted_published_and_taken() {
         core.queue.leave(core);
         assert_eq!(queued(), 1);
         next(2);
-        core.looks.forced.set(true); // The next look calls `take_share`, which checks rule 9.
+        // The next look calls `take_share`, which asserts that the field is empty.
+        core.looks.forced.set(true);
         next(3);
         // As the worker does if a signal comes after the check of `look_before_own`.
         assert!(core.look_at_signal().is_none());
@@ -1001,10 +1002,10 @@ fn random_tasks_of_fifty_groups_run_once_each() {
     }
 }
 
-/// Fails if the end looks for each task from the first group on: with as many groups as tasks, that
-/// takes the square of their number.
+/// The shutdown pops the tasks one by one. Fails if each pop begins its search at the first group:
+/// with as many groups as tasks, the shutdown then takes the square of their number.
 #[test]
-fn end_goes_on_with_the_group_of_the_last_task() {
+fn shutdown_continues_at_the_group_of_the_previous_pop() {
     let mut one = OneWorker::new();
     let groups = ["a", "b", "c"].map(|name| one.group(name, 100));
     let spawned = groups.clone();

@@ -33,7 +33,8 @@ pub struct LocalOptions {
 ///
 /// This type is a runtime of the flavor [`CurrentThread`](crate::RuntimeFlavor::CurrentThread) with
 /// a [`LocalSet`]. The runtime's tasks and those of the set run in the thread that is in
-/// [`block_on`](Self::block_on). The methods have tokio's names and signatures.
+/// [`block_on`](Self::block_on). The methods that tokio's
+/// `LocalRuntime` has too have the same names and signatures.
 ///
 /// # Drop
 /// The tasks of the set are dropped first, in this thread, inside the runtime. Then the runtime is
@@ -191,11 +192,11 @@ impl LocalRuntime {
         self.run_ready(true)
     }
 
-    /// Runs the runtime's tasks and the set's tasks in turns: a task of one kind may yield until a
-    /// task of the other kind has run.
+    /// Runs the runtime's tasks and the set's tasks in turns. This is necessary because a task may
+    /// yield again and again while it waits for a task of the other kind.
     ///
-    /// The runtime's tasks come first in each round. Their part of the round includes the look at
-    /// timers and sockets, which may wake tasks of the set only.
+    /// The runtime's part comes first in each round. It also looks at timers and sockets. Even if
+    /// that look makes none of the runtime's tasks ready, it may make tasks of the set ready.
     #[track_caller]
     fn run_ready(&self, one: bool) -> bool {
         let _entered = self.set.enter();

@@ -1,21 +1,22 @@
 //! A worker's unparker. It unparks the worker's thread, or starts it.
 //!
-//! An *unstarted* worker is a sleeping worker whose unparker starts its thread. Only the close
-//! distinguishes it from the other sleepers.
+//! An *unstarted* worker is a sleeping worker whose unparker starts its thread. Only the thread
+//! that closes the runtime treats it differently from the other sleepers.
 //!
 //! 1. The builder gives the core of such a worker to the unparker, and then announces the worker's
 //!    sleep. So a notifier that chooses the worker finds the core.
-//! 2. One exchange takes the core out again, for one thread. A notifier takes the core to start the
-//!    worker's thread. The thread that closes the runtime takes the core to drop it. Two notifiers
-//!    never take the same core: each has chosen a different worker, as a worker is chosen once for
-//!    each sleep.
-//! 3. A worker counts as searching from the moment when it is chosen, and its thread begins as a
-//!    searcher. So only its notifier may start it. For wakes by any thread, at any time, there is
-//!    [`waker`](Unparker::waker), which starts no thread.
+//! 2. A core is taken out by one atomic exchange, so only one thread gets it. A notifier takes the
+//!    core to start the worker's thread. The thread that closes the runtime takes the core to drop
+//!    it. Two notifiers never take the same core: each has chosen a different worker, as a worker
+//!    is chosen once for each sleep.
+//! 3. A notifier counts a worker as searching when it chooses the worker. The new thread begins as
+//!    a searcher, and does not count itself. So only the notifier may start the thread. For wakes
+//!    by any thread, at any time, there is [`waker`](Unparker::waker), which starts no thread.
 //! 4. If the thread cannot be started, the core is dropped, and the notifier chooses another
 //!    worker. The refused worker then neither searches nor sleeps, so no notifier chooses it again.
-//! 5. A notifier that comes after the close unparks a worker that does not exist. The close takes
-//!    the worker off the searchers, and then unparks all others, which look for the task.
+//! 5. A notifier may choose an unstarted worker whose core the closing thread has taken. Then the
+//!    unpark has no effect. So the closing thread no longer counts this worker as searching, and
+//!    unparks all other workers. They find the task that the notifier pushed.
 use blocking_threads::Lent;
 use std::task::Waker;
 
@@ -34,7 +35,7 @@ pub(crate) struct Unparker<C: Unstarted> {
 }
 
 impl<C: Unstarted> Unparker<C> {
-    /// Makes the unparker of a worker whose parker this waker unparks.
+    /// Makes a worker's unparker. The waker unparks the worker's parker.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
             waker,

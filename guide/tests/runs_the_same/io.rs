@@ -1,4 +1,4 @@
-//! Readiness, and descriptors of other code.
+//! Readiness, and file descriptors that the runtime did not open (`AsyncFd`).
 
 macro_rules! program {
     ($module:ident, $rt:ident) => {

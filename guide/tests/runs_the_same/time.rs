@@ -84,14 +84,14 @@ macro_rules! program {
                     $rt::time::MissedTickBehavior::Skip,
                 ];
                 for behavior in behaviors {
-                    let begun = $rt::time::Instant::now() + second;
-                    let mut interval = $rt::time::interval_at(begun, second);
+                    let first = $rt::time::Instant::now() + second;
+                    let mut interval = $rt::time::interval_at(first, second);
                     $rt::time::Interval::set_missed_tick_behavior(&mut interval, behavior);
                     interval.tick().await;
                     $rt::time::advance(second * 7 / 2).await;
                     for _ in 0..4 {
-                        let tick = interval.tick().await - begun;
-                        // tokio rounds a sleep up to a millisecond.
+                        let tick = interval.tick().await - first;
+                        // In units of 100 ms, as tokio rounds each sleep up to whole milliseconds.
                         log.push(format!("{behavior:?} {}", tick.as_millis() / 100));
                     }
                 }

@@ -256,8 +256,9 @@ impl Unarmed {
 /// Arms a timer in the current driver.
 ///
 /// # Errors
-/// If there is no current driver, or the current driver has shut down. The waker is dropped by
-/// then: if its drop, which is user code, panicked during the caller's panic, it would abort.
+/// If there is no current driver, or the current driver has shut down. The waker is dropped before
+/// this returns, as the caller may panic because of the error. If the waker were dropped during
+/// that panic, and its drop (user code) panicked, the process would abort.
 fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) -> Result<(), Unarmed> {
     let tick = clock::tick_of(deadline);
     let armed = driver::with_current(|driver: &Inner, wheel| {

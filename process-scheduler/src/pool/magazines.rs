@@ -39,8 +39,8 @@ unsafe impl Send for Magazine {}
 impl Magazine {
     fn free_all(self, layout: Layout) {
         for block in self.blocks {
-            // SAFETY: the block was put for the same use and layout as this function, and nobody
-            // else has the block.
+            // SAFETY: the block was put with the same use and layout as the function `self.free`.
+            // Nobody else has the block.
             unsafe { (self.free)(block, layout) }
         }
     }

@@ -24,7 +24,7 @@ impl Wake for Woken {
 /// messages and runs the process. The thread polls the inbox until it is pending, and once more
 /// whenever its waker was called: it gets both messages.
 ///
-/// Fails if an inbox that gets a new waker does not wake the process.
+/// Fails if the process does not step when its inbox gets a new waker (rule 4 of `task.rs`).
 #[test]
 fn receive_outside_a_step_racing_steps_gets_each_message() {
     model(|| {

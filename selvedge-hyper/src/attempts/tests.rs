@@ -51,7 +51,7 @@ fn families_alternate_from_the_first_address_on() {
     assert!(alternate([]).is_empty());
 }
 
-// Fails if an attempt waits for the end of the earlier one, or if it does not wait for the pause.
+// Fails if an attempt waits until the earlier one ends, or begins before `STAGGER` is over.
 #[test]
 fn silent_address_delays_the_next_by_the_stagger() {
     paused(async {
@@ -65,8 +65,8 @@ fn silent_address_delays_the_next_by_the_stagger() {
     });
 }
 
-// Fails if, after a failed attempt, the next one waits for the pause, or if the pause does not
-// begin anew with that attempt.
+// Fails if, after a failed attempt, the next one waits for `STAGGER`, or if `STAGGER` does not
+// count from the begin of that next attempt.
 #[test]
 fn failure_begins_the_next_attempt_at_once() {
     paused(async {

@@ -12,20 +12,20 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
     let gate = Gate::new();
     let waker = waker_vtable::from_arc(gate.clone());
     let mut cx = Context::from_waker(&waker);
-    let mut sum = 0;
+    let (mut sum, mut early_wakes) = (0, 0);
     loop {
         match set.poll_join_next(&mut cx) {
             Poll::Ready(Some(output)) => sum += output.unwrap(),
             Poll::Ready(None) => return sum,
-            Poll::Pending => gate.pass(&mut 0),
+            Poll::Pending => gate.pass(&mut early_wakes),
         }
     }
 }
 
 /// A member completes while the set inserts it and waits for it: the set hands its output out.
 ///
-/// Fails if `poll_done` registers after its second look (the set never wakes), or if `insert`
-/// ignores the result of `set_waker`.
+/// Fails if `poll_done` registers its waker after its second look for an output (no wake comes), or
+/// if `insert` ignores the result of `set_waker`.
 #[test]
 fn a_completion_against_insert_and_join_is_handed_out() {
     Model::new().bound(3).branches(3_000).check(|| {

@@ -14,8 +14,8 @@ fn poll(rx: &mut Receiver<Value>, waker: &Waker) -> Poll<Result<u32, RecvError>>
     poll.map(|received| received.map(|value| *value))
 }
 
-/// Fails if the exchange of `change` is Relaxed, that of `poll_register` that sets the bit is, or
-/// the load of `state`.
+/// Fails if one of these is Relaxed: the exchange in `change`, the exchange in `poll_register` that
+/// sets the bit, or the load in `state`.
 #[test]
 fn send_beside_polls_is_received_or_wakes() {
     model(|| {
@@ -31,8 +31,8 @@ fn send_beside_polls_is_received_or_wakes() {
     });
 }
 
-/// Fails if a poll stores its waker while the bit of the old one is set, if the version does not
-/// change with the waker, or if the words are read after the exchange.
+/// Fails if a poll stores a waker while the bit of the old waker is set, if a new waker keeps the
+/// old version, or if the sender reads the waker's two words after its exchange.
 #[test]
 fn send_beside_changes_of_wakers_wakes_the_last() {
     model(|| {
@@ -50,11 +50,11 @@ fn send_beside_changes_of_wakers_wakes_the_last() {
     });
 }
 
-/// The last version is reached: the task wakes itself, and the old waker stays.
+/// No version is left for a new waker. So the old waker stays, and each poll wakes its own task.
 ///
 /// Fails if a waker is changed without a version.
 #[test]
-fn changes_of_wakers_beyond_the_versions_wake() {
+fn changes_of_wakers_after_the_last_version_wake() {
     model(|| {
         let (tx, mut rx) = channel();
         let wakers = [(); 4].map(|()| Woken::new());
@@ -100,13 +100,13 @@ fn send_beside_drop_of_receiver_drops_the_value_once() {
 
 /// Fails if an end leaves with a waker in its slot.
 #[test]
-fn drops_of_both_ends_that_wait_free_the_channel() {
+fn channel_is_freed_when_both_ends_drop_while_waiting() {
     model(|| {
         let (mut tx, mut rx) = channel::<Value>();
-        let (wakes, wakers) = (Woken::new(), Woken::new());
-        assert!(poll(&mut rx, &wakes.1).is_pending());
+        let ((_, rx_waker), (_, tx_waker)) = (Woken::new(), Woken::new());
+        assert!(poll(&mut rx, &rx_waker).is_pending());
         let sender = thread::spawn(move || {
-            let mut cx = Context::from_waker(&wakers.1);
+            let mut cx = Context::from_waker(&tx_waker);
             let closed = tx.poll_closed(&mut cx);
             drop(tx);
             closed.is_ready()

@@ -5,8 +5,8 @@ use super::*;
 use crate::blocking::block_on;
 use sync_shim::{Model, model, thread};
 
-/// A reader and a writer. Fails if a reader and a writer may have the lock at a time, or if either
-/// does not see what the other did before (`RawSemaphore`).
+/// A reader and a writer. Fails if both may have the lock at the same time, or if either does not
+/// see what the other did before. The orderings for this are in `RawSemaphore`.
 #[test]
 fn reader_against_a_writer_sees_all_or_nothing() {
     model(|| {

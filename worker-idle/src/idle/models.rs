@@ -163,6 +163,7 @@ fn wake_self_racing_notify_of_one_counts_it_once() {
         };
         assert_eq!(me, by);
         assert_eq!(idle.counts(), (1, 0));
+        // The worker's bit is clear, whoever woke it.
         assert!(idle.was_notified(0));
     });
 }
@@ -216,7 +217,8 @@ fn want_watcher_racing_sleep_sees_or_is_seen() {
     });
 }
 
-/// A watcher gives up. A thread that then sees no watcher requests one after that.
+/// A watcher gives up. Another thread sees that there is no watcher, and requests one. The end of
+/// the old watch does not clear the request.
 ///
 /// Fails if `give_up_watch` or `is_watched` is Relaxed.
 #[test]
@@ -255,7 +257,8 @@ fn try_watch_by_two_sleepers_admits_one() {
 /// A thread uses an `Idle` that was dropped, and the model fails. All models of a scheduler's end
 /// rest on this.
 ///
-/// This test fails if the drop of `Idle` retires nothing: the model then passes.
+/// This test fails if the drop of `Idle` does not retire its atomics (`Retire` of `sync-shim`): the
+/// model then passes.
 #[test]
 fn use_of_a_dropped_idle_is_detected() {
     model_must_fail("mut accesses", || {

@@ -25,15 +25,15 @@ pub(crate) struct Options {
     /// Number of worker threads.
     #[arg(long, default_value_t = 2)]
     pub(crate) workers: u16,
-    /// Keeps the samples whose processors were near each other, those whose processors were far
-    /// from each other, or all.
+    /// Keeps the samples whose processors exchange a cache line fast (near), those whose processors
+    /// exchange it slowly (far), or all (any).
     #[arg(long, value_enum, default_value_t = Placement::Near)]
     pub(crate) placement: Placement,
     /// The part of the machine, in per cent, that other processes may use during a sample.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     pub(crate) disturbance: f64,
-    /// The most times that a sample is taken again. A row's retries are at most three times its
-    /// samples.
+    /// How often a sample may be taken again. The retries of a row are at most three for each
+    /// sample of the row, on average.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) retries: usize,
     /// Writes the machine, the versions, every sample and the table to a file.
@@ -56,8 +56,8 @@ pub(crate) struct Options {
     /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
     #[arg(long)]
     pub(crate) jemalloc: bool,
-    /// Gives the rows whose client is a process of its own other connections, messages, rates and
-    /// workers, and prints only in which rows our runtime is behind.
+    /// Uses a second set of connections, messages, rates and workers in the rows whose client is a
+    /// separate process. Prints only the rows in which our runtime is behind.
     #[arg(long, conflicts_with_all = ["ablate", "json", "plot", "latencies", "from"])]
     pub(crate) second_set: bool,
     /// Lists the rows and the runtimes, and measures nothing.

@@ -1,4 +1,5 @@
-//! A parker that moves between threads, and four wakers: more threads than loom can check.
+//! A parker that moves between threads, and four wakers. These are more threads than loom can
+//! check, so this module is not built for loom.
 use super::super::*;
 use core::array;
 use sync_shim::{atomic::AtomicUsize, model};
@@ -12,8 +13,8 @@ struct Counts {
     parks: AtomicUsize,
 }
 
-/// Parks until there are `until` messages. Each park ends with another unpark, and each unpark
-/// follows another message. So there are never more ended parks than messages.
+/// Parks until there are `until` messages. No two parks end by the same unpark, and no two unparks
+/// follow the same message. So there are never more ended parks than messages.
 fn read(park: &mut ThreadPark, counts: &Counts, until: usize) {
     // Ordering: Relaxed, as the parker must order the messages.
     while counts.messages.load(Relaxed) < until {
@@ -50,7 +51,7 @@ fn unparks_by_four_are_seen_by_a_parker_that_moves() {
             })
         });
         let first = thread::current();
-        let own = thread::spawn(move || first.unpark());
+        let std_unparker = thread::spawn(move || first.unpark());
         read(&mut park, &counts, WAKERS * TURNS / 2);
         let second = {
             let counts = counts.clone();
@@ -59,7 +60,7 @@ fn unparks_by_four_are_seen_by_a_parker_that_moves() {
                 park
             })
         };
-        for thread in wakers.into_iter().chain([own]) {
+        for thread in wakers.into_iter().chain([std_unparker]) {
             thread.join().unwrap();
         }
         let park = second.join().unwrap();
