@@ -112,6 +112,7 @@ pub fn closes(sim: Sim) -> Run {
                     drop(permit);
                 }
                 notify.notified().await;
+                notify.notify_one(); // The next wait ends, too.
                 while value.changed().await.is_ok() {}
                 *value.borrow()
             })
@@ -127,9 +128,9 @@ pub fn closes(sim: Sim) -> Run {
             received += n;
         }
         permits.close();
+        notify.notify_one();
         for n in 1..4 {
             watched.send(n).unwrap();
-            notify.notify_one();
         }
         drop(watched);
         let sent = timeout(SOON, all(senders.drain(..)))

@@ -236,9 +236,10 @@ pub fn deadlines(sim: Sim) -> Run {
     })
 }
 
-/// Threads sleep by the scheduler's timer while all workers are in steps.
+/// Threads sleep by the scheduler's timer while all workers are in runs of 32 steps.
 pub fn busy_deadlines(sim: Sim) -> Run {
-    sim.polls(Polls::Instant).run_main(|| {
+    let sim = sim.polls(Polls::Instant).timer_bound(SOON);
+    sim.run_main(|| {
         let scheduler = scheduler();
         let stop = Arc::new(Mutex::new(false));
         for _ in 0..6 {
