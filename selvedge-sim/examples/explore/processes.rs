@@ -400,7 +400,9 @@ pub fn nested(sim: Sim) -> Run {
             soon("a failed supervisor starts its children anew", || {
                 let now = ["one", "two"].map(|name| scheduler.whereis(name));
                 // A child that was killed keeps its name until the next one takes it.
-                now.iter().zip(&old).all(|(now, old)| now.is_some() && now != old)
+                now.iter()
+                    .zip(&old)
+                    .all(|(now, old)| now.is_some() && now != old)
             });
             let now = restarts(inner.unwrap());
             assert_eq!(
