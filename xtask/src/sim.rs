@@ -232,8 +232,8 @@ fn scenarios(program: &Path) -> Result<Vec<String>> {
 }
 
 /// Explores the scenarios with a mistake: all with few seeds, and then with more. Returns the first
-/// scenario that fails, its seed, and the kind of the failure: `hang` if a run spins without a
-/// wait until the limit of processor time.
+/// scenario that fails, its seed, and the kind of the failure: `hang` if the simulator's watchdog
+/// ends the process, or the limit of processor time.
 fn try_mutant(
     program: &Path,
     name: &str,
@@ -271,13 +271,34 @@ fn try_mutant(
                     .nth(text.lines().count())
                     .context("the explorer has failed after the last scenario")?,
             };
-            let is_late = output.status.signal() == Some(SIGXCPU);
+            let hung = hung_seed(&String::from_utf8_lossy(&output.stderr));
+            let is_late = hung.is_some() || output.status.signal() == Some(SIGXCPU);
             let kind = if is_late { "hang" } else { "crash" };
-            return Ok(Some((scenario, "?".to_owned(), kind.to_owned())));
+            let seed = hung.unwrap_or_else(|| "?".to_owned());
+            return Ok(Some((scenario, seed, kind.to_owned())));
         }
         if seeds >= options.seeds {
             return Ok(None);
         }
         seeds = options.seeds.min(10 * seeds);
+    }
+}
+
+/// Returns the seed in the report of the simulator's watchdog.
+fn hung_seed(errors: &str) -> Option<String> {
+    let (before, _) = errors.split_once(" has not switched")?;
+    let (_, seed) = before.rsplit_once("with seed ")?;
+    Some(seed.split(',').next()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hung_seed;
+
+    #[test]
+    fn seed_is_read_from_the_report_of_the_watchdog() {
+        let report = "selvedge-sim: with seed 7, thread 2 (spinner) has not switched for 10s.\n";
+        assert_eq!(hung_seed(report).as_deref(), Some("7"));
+        assert_eq!(hung_seed("with seed 7, a panic"), None);
     }
 }
