@@ -1,6 +1,6 @@
 //! `check`: the exploration of a scenario as a test.
 use crate::{Run, Sim, explore::explore, replay::Replay};
-use std::{env, ops::Range, panic::Location};
+use std::{env, ops::Range, panic::Location, path::PathBuf};
 
 /// The variable that names a replay to run instead of the seeds.
 const REPLAY: &str = "SELVEDGE_SIM_REPLAY";
@@ -31,8 +31,8 @@ const REPLAY: &str = "SELVEDGE_SIM_REPLAY";
 pub fn check(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) {
     let at = Location::caller();
     let name = format!("{}:{}", at.file(), at.line());
-    if let Some(file) = env::var_os(REPLAY) {
-        let replay = Replay::read(file.as_ref());
+    if let Some(file) = env::var_os(REPLAY).map(PathBuf::from) {
+        let replay = Replay::read(&file);
         let replay = replay.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         if replay.scenario == name {
             return replay.run(scenario).unwrap();

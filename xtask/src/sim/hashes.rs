@@ -40,11 +40,11 @@ pub(super) fn compare(
     let here = explore(program, &[], first, seeds, scenario)?;
     let mut equal = true;
     for (name, wrapper) in SURROUNDINGS {
-        if let Some(tool) = wrapper.first() {
-            if Command::new(tool).arg("--version").output().is_err() {
-                say!("{name}: not compared, as there is no `{tool}`");
-                continue;
-            }
+        if let Some(tool) = wrapper.first()
+            && Command::new(tool).arg("--version").output().is_err()
+        {
+            say!("{name}: not compared, as there is no `{tool}`");
+            continue;
         }
         let there = explore(program, wrapper, first, seeds, scenario)?;
         ensure!(
