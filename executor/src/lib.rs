@@ -18,6 +18,7 @@ pub mod runtime;
 mod scope;
 mod settings;
 mod shutdown;
+#[cfg(selvedge_sim)]
 mod simulation;
 mod spawn;
 mod task_builder;

@@ -35,6 +35,7 @@ chapters! {
     from_tokio: "from-tokio.md";
     assemble: "assemble.md";
     model_check: "model-check.md";
+    simulate: "simulate.md";
     how_it_works: "how-it-works.md";
 }
 

@@ -41,6 +41,7 @@ mod send;
 mod shared;
 mod shutdown;
 mod signal;
+#[cfg(selvedge_sim)]
 mod simulation;
 mod spawn;
 mod state;

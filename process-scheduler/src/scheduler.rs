@@ -4,7 +4,6 @@ use crate::{
     guard::Guarded,
     handler::guarded_handler,
     shared::{Config, Shared},
-    simulation,
     worker::{self, BoxPark, WorkerContext},
 };
 use queue_spmc::deque::Worker as Deque;
@@ -302,7 +301,8 @@ impl Builder {
         let stealers = deques.iter().map(Deque::stealer).collect();
         let wakers = parks.iter().map(Park::waker).collect();
         let shared = Arc::new(Shared::new(self.config, stealers, wakers));
-        simulation::watch(&shared);
+        #[cfg(selvedge_sim)]
+        sync_shim::sim::watch(&shared);
         let mut scheduler = Scheduler {
             handle: Handle {
                 shared: shared.clone(),

@@ -1,10 +1,15 @@
 //! `check`: the exploration of a scenario as a test.
 use crate::{Run, Sim, explore::explore, replay::Replay};
-use std::{ops::Range, panic::Location};
+use std::{env, ops::Range, panic::Location, path::PathBuf};
+
+/// The variable that names a replay to run instead of the seeds.
+const REPLAY: &str = "SELVEDGE_SIM_REPLAY";
 
 /// Runs a scenario with each seed, as [`explore`](crate::explore()) does, for a test.
 ///
 /// A failure is written to a file in the folder for temporary files, whose path the message names.
+/// If the variable `SELVEDGE_SIM_REPLAY` has that path, the same call runs only the choices of the
+/// file, and shows the last events. Without the cfg `selvedge_sim` the scenario runs once.
 ///
 /// ```
 /// // In a test:
@@ -15,16 +20,28 @@ use std::{ops::Range, panic::Location};
 /// });
 /// ```
 ///
+/// There is no attribute for this: the scenario is a function of [`Sim`], so that
+/// [`explore`](crate::explore()) and [`Replay`] take it too, and the seeds and the settings are
+/// where a reader looks for them. An attribute would save one line, and cost its users the
+/// crates that parse Rust.
+///
 /// # Panics
-/// If a run fails.
+/// If a run fails, or if the replay cannot be read.
 #[track_caller]
 pub fn check(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) {
+    let at = Location::caller();
+    let name = format!("{}:{}", at.file(), at.line());
+    if let Some(file) = env::var_os(REPLAY).map(PathBuf::from) {
+        let replay = Replay::read(&file);
+        let replay = replay.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        if replay.scenario == name {
+            return replay.run(scenario).unwrap();
+        }
+    }
     let Some(found) = explore(seeds, scenario).found else {
         return;
     };
-    let at = Location::caller();
-    let name = format!("{}:{}", at.file(), at.line());
-    let file = std::env::temp_dir().join(format!("{}.sim", name.replace(['/', ':', '\\'], "-")));
+    let file = env::temp_dir().join(format!("{}.sim", name.replace(['/', ':', '\\'], "-")));
     let saved = match Replay::of(&name, &found).write(&file) {
         Ok(()) => format!("the replay is in {}", file.display()),
         Err(error) => format!("{}: {error}", file.display()),

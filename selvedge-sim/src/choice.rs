@@ -36,17 +36,17 @@ impl Random {
 #[derive(Debug)]
 pub(crate) struct Choices {
     /// The choices to make, instead of new ones. Beyond their end each choice is 0.
-    given: Option<Vec<u32>>,
+    replayed: Option<Vec<u32>>,
     made: usize,
     /// The choices that were made, if they are recorded.
     recorded: Option<Vec<u32>>,
 }
 
 impl Choices {
-    pub(crate) fn new(given: Option<Vec<u32>>, records: bool) -> Self {
+    pub(crate) fn new(replayed: Option<Vec<u32>>, records: bool) -> Self {
         let recorded = records.then(Vec::new);
         Self {
-            given,
+            replayed,
             made: 0,
             recorded,
         }
@@ -55,12 +55,12 @@ impl Choices {
     /// Returns the next choice, which is below `count`. `choose` makes a new one.
     #[inline]
     pub(crate) fn next(&mut self, count: u32, choose: impl FnOnce() -> u32) -> u32 {
-        if self.given.is_none() && self.recorded.is_none() {
+        if self.replayed.is_none() && self.recorded.is_none() {
             return choose();
         }
-        let choice = match &self.given {
+        let choice = match &self.replayed {
             None => choose(),
-            Some(given) => given.get(self.made).copied().unwrap_or(0).min(count - 1),
+            Some(replayed) => replayed.get(self.made).copied().unwrap_or(0).min(count - 1),
         };
         self.made += 1;
         if let Some(recorded) = &mut self.recorded {
@@ -87,9 +87,9 @@ mod tests {
     }
 
     #[test]
-    fn given_choices_are_limited_and_end_with_zeros() {
+    fn replayed_choices_are_limited_and_end_with_zeros() {
         let mut choices = Choices::new(Some(vec![9, 1]), true);
-        let made = [4, 4, 4].map(|count| choices.next(count, || unreachable!("it is given")));
+        let made = [4, 4, 4].map(|count| choices.next(count, || unreachable!("it is replayed")));
         assert_eq!(made, [3, 1, 0]);
         assert_eq!(choices.take_recorded(), [3, 1, 0]);
     }

@@ -8,6 +8,9 @@ const REPEATED: u64 = 16;
 /// The most runs that make a failure smaller.
 const SHRINKS: usize = 400;
 
+/// How often two runs of a seed are compared, to find the first event that differs.
+const PAIRS: usize = 8;
+
 /// The events that a report shows.
 const SHOWN: usize = 60;
 
@@ -31,21 +34,26 @@ pub struct Found {
     /// The run of the choices below, with its last events.
     pub run: Run,
     /// Choices that lead to the failure. Most of them are 0, the simplest choice. Beyond their end
-    /// each choice is 0.
-    pub choices: Vec<u32>,
-    /// The number of choices of the seed's own run.
+    /// each choice is 0. `None` if the failure did not repeat, or is a difference between two runs:
+    /// then the seed makes the choices.
+    pub choices: Option<Vec<u32>>,
+    /// The number of choices of the seed's own run, if they were recorded.
     pub choices_before: usize,
 }
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = self.choices.iter().filter(|choice| **choice > 0).count();
-        writeln!(
-            f,
-            "{} choices, shrunk to {} of which {others} are not the simplest",
-            self.choices_before,
-            self.choices.len(),
-        )?;
+        if let Some(choices) = &self.choices {
+            let others = choices.iter().filter(|choice| **choice > 0).count();
+            writeln!(
+                f,
+                "{} choices, shrunk to {} of which {others} are not the simplest",
+                self.choices_before,
+                choices.len(),
+            )?;
+        } else {
+            f.write_str("the failure does not follow from the choices of the seed\n")?;
+        }
         self.run.fmt(f)
     }
 }
@@ -76,19 +84,25 @@ pub fn explore(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) -> Explored {
         explored.points += run.stats.points;
         explored.hash = explored.hash.rotate_left(1) ^ run.hash;
         if run.failure.is_some() {
-            explored.found = Some(find(seed, &run, &scenario));
+            explored.found = Some(find(seed, run, &scenario));
             break;
         }
         if cfg!(not(selvedge_sim)) {
             break;
         }
         if seed % REPEATED == 0 {
-            if let Some(run) = check_repeats(seed, &run, &scenario) {
-                let (choices, choices_before) = (Vec::new(), 0);
+            let again = scenario(Sim::new(seed));
+            if again.hash != run.hash {
                 explored.found = Some(Found {
-                    run,
-                    choices,
-                    choices_before,
+                    run: find_difference(seed, &scenario).unwrap_or(Run {
+                        failure: Some(Failure::Diverged(
+                            format!("a run of {} events", run.events),
+                            format!("a run of {} events", again.events),
+                        )),
+                        ..again
+                    }),
+                    choices: None,
+                    choices_before: 0,
                 });
                 break;
             }
@@ -97,42 +111,67 @@ pub fn explore(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) -> Explored {
     explored
 }
 
-/// Runs a seed again. Returns a failed run if the events differ.
-fn check_repeats(seed: u64, first: &Run, scenario: impl Fn(Sim) -> Run) -> Option<Run> {
-    let again = scenario(Sim::new(seed));
-    if again.hash == first.hash {
-        return None;
-    }
-    let whole = || scenario(Sim::new(seed).keep_events(usize::MAX));
-    let (one, other) = (whole(), whole());
-    let event = |event: Option<&Event>| event.map_or("no more events".into(), Event::to_string);
-    let mut pairs = one.kept.iter().zip(&other.kept);
-    let at = pairs.position(|(one, other)| one != other);
-    let at = at.unwrap_or(one.kept.len().min(other.kept.len()));
-    let diverged = Failure::Diverged(event(one.kept.get(at)), event(other.kept.get(at)));
-    let from = at.saturating_sub(SHOWN);
-    let kept = one.kept[from..at].to_vec();
-    Some(Run {
-        kept,
-        failure: Some(diverged),
-        ..one
+/// Runs a seed twice, a few times. Returns a failed run with the first event that differs.
+pub(crate) fn find_difference(seed: u64, scenario: impl Fn(Sim) -> Run) -> Option<Run> {
+    (0..PAIRS).find_map(|_| {
+        let whole = || scenario(Sim::new(seed).quiet().keep_events(usize::MAX));
+        let (one, other) = (whole(), whole());
+        if one.hash == other.hash {
+            return None;
+        }
+        let event = |event: Option<&Event>| event.map_or("no more events".into(), Event::to_string);
+        let mut pairs = one.kept.iter().zip(&other.kept);
+        let at = pairs.position(|(one, other)| one != other);
+        let at = at.unwrap_or(one.kept.len().min(other.kept.len()));
+        let diverged = Failure::Diverged(event(one.kept.get(at)), event(other.kept.get(at)));
+        let from = at.saturating_sub(SHOWN);
+        let kept = one.kept[from..at].to_vec();
+        Some(Run {
+            kept,
+            failure: Some(diverged),
+            ..one
+        })
     })
 }
 
-/// Shrinks the failure of this seed.
-fn find(seed: u64, failed: &Run, scenario: impl Fn(Sim) -> Run) -> Found {
-    let recorded = scenario(Sim::new(seed).record_choices());
-    let mut choices = recorded.choices;
-    let choices_before = choices.len();
-    let kind = failed.failure.as_ref().map(Failure::kind);
+/// Shrinks the failure of this seed. The program may not repeat its runs, so each step keeps the
+/// last run that has failed in this way.
+fn find(seed: u64, failed: Run, scenario: impl Fn(Sim) -> Run) -> Found {
+    let Some(failure) = failed.failure.clone() else {
+        unreachable!("only a failed run is shrunk");
+    };
+    let fails = |sim: Sim| {
+        let run = scenario(sim.quiet());
+        let is_like = |found: &Failure| found.is_like(&failure);
+        run.failure.as_ref().is_some_and(is_like).then_some(run)
+    };
+    let Some(recorded) = fails(Sim::new(seed).record_choices()) else {
+        return Found {
+            run: failed,
+            choices: None,
+            choices_before: 0,
+        };
+    };
+    let choices_before = recorded.choices.len();
+    let choices = shrink(recorded.choices, |choices| {
+        fails(Sim::new(seed).choices(choices.to_vec())).is_some()
+    });
+    let shown = fails(Sim::new(seed).choices(choices.clone()).keep_events(SHOWN));
+    let choices = shown.is_some().then_some(choices);
+    // Otherwise the program has state outside of its runs.
+    Found {
+        run: shown.unwrap_or(failed),
+        choices,
+        choices_before,
+    }
+}
+
+/// Returns simpler choices of which `fails` is true, or these.
+fn shrink(mut choices: Vec<u32>, mut fails: impl FnMut(&[u32]) -> bool) -> Vec<u32> {
     let mut runs = 0;
     let mut fails = |choices: &[u32]| {
         runs += 1;
-        let run = || scenario(Sim::new(seed).choices(choices.to_vec()));
-        (runs <= SHRINKS).then(run).is_some_and(|run| {
-            let found = run.failure.as_ref().map(Failure::kind);
-            found.is_some() && found == kind
-        })
+        runs <= SHRINKS && fails(choices)
     };
     // Without its last choices.
     let (mut short, mut long) = (0, choices.len());
@@ -164,10 +203,5 @@ fn find(seed: u64, failed: &Run, scenario: impl Fn(Sim) -> Run) -> Found {
     while choices.last() == Some(&0) {
         choices.pop();
     }
-    let run = scenario(Sim::new(seed).choices(choices.clone()).keep_events(SHOWN));
-    Found {
-        run,
-        choices,
-        choices_before,
-    }
+    choices
 }

@@ -11,7 +11,11 @@ mod replay;
 #[cfg(selvedge_sim)]
 mod rule;
 mod sim;
+#[cfg(selvedge_sim)]
+mod system;
 mod trace;
+#[cfg(selvedge_sim)]
+mod watchdog;
 #[cfg(selvedge_sim)]
 mod world;
 

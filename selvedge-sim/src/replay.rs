@@ -1,8 +1,17 @@
 //! Replay files: the choices of a failure, to run them again.
-use crate::{Run, Sim, explore::Found};
+use crate::{
+    Failure, Run, Sim,
+    explore::{Found, find_difference},
+};
 use std::{fmt::Write, fs, io, path::Path};
 
 const FIRST_LINE: &str = "selvedge-sim replay 1";
+
+/// Stands in the place of choices that the seed makes.
+const OF_SEED: &str = " of the seed";
+
+/// The kind of [`Failure::Diverged`].
+const DIVERGED: &str = "diverged";
 
 /// A failure that was written to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +24,8 @@ pub struct Replay {
     pub seed: u64,
     /// The kind of the failure.
     pub failure: String,
-    /// The choices of the run.
-    pub choices: Vec<u32>,
+    /// The choices of the run. `None` if the seed makes them.
+    pub choices: Option<Vec<u32>>,
 }
 
 impl Replay {
@@ -27,7 +36,7 @@ impl Replay {
             scenario: scenario.to_owned(),
             build: this_build(),
             seed: found.run.seed,
-            failure: failure.map_or("none", |failure| failure.kind()).to_owned(),
+            failure: failure.map_or("none", Failure::kind).to_owned(),
             choices: found.choices.clone(),
         }
     }
@@ -37,13 +46,19 @@ impl Replay {
         self.build == this_build()
     }
 
-    /// Runs the scenario with the choices of the failure.
+    /// Runs the scenario with the choices of the failure. If two runs of the seed have differed,
+    /// compares two runs again.
     pub fn run(&self, scenario: impl Fn(Sim) -> Run) -> Run {
-        scenario(
-            Sim::new(self.seed)
-                .choices(self.choices.clone())
-                .keep_events(200),
-        )
+        if self.failure == DIVERGED {
+            if let Some(diverged) = find_difference(self.seed, &scenario) {
+                return diverged;
+            }
+        }
+        let sim = Sim::new(self.seed).keep_events(200);
+        scenario(match &self.choices {
+            Some(choices) => sim.choices(choices.clone()),
+            None => sim,
+        })
     }
 
     /// Writes the file.
@@ -77,8 +92,11 @@ impl Replay {
         );
         text.push_str(&head);
         text.push_str("choices");
-        for choice in choices {
-            let _ = write!(text, " {choice}");
+        match choices {
+            Some(choices) => choices.iter().for_each(|choice| {
+                let _ = write!(text, " {choice}");
+            }),
+            None => text.push_str(OF_SEED),
         }
         text.push('\n');
         text
@@ -101,7 +119,10 @@ impl Replay {
             choices: {
                 let choices = value("choices")?;
                 let numbers = choices.split_whitespace().map(|choice| choice.parse().ok());
-                numbers.collect::<Option<_>>()?
+                match choices == OF_SEED.trim() {
+                    true => None,
+                    false => Some(numbers.collect::<Option<_>>()?),
+                }
             },
         })
     }
@@ -127,13 +148,15 @@ mod tests {
 
     #[test]
     fn replay_reads_what_it_has_written() {
-        let replay = Replay {
-            scenario: "ping".to_owned(),
-            build: "0123".to_owned(),
-            seed: 7,
-            failure: "lost-wake".to_owned(),
-            choices: vec![0, 0, 3],
-        };
-        assert_eq!(Replay::parse(&replay.to_text()), Some(replay));
+        for choices in [Some(vec![0, 0, 3]), Some(vec![]), None] {
+            let replay = Replay {
+                scenario: "ping".to_owned(),
+                build: "0123".to_owned(),
+                seed: 7,
+                failure: "lost-wake".to_owned(),
+                choices,
+            };
+            assert_eq!(Replay::parse(&replay.to_text()), Some(replay));
+        }
     }
 }

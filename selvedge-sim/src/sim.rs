@@ -2,7 +2,7 @@
 use crate::{
     failure::Failure,
     order::{Order, Polls},
-    trace::{Event, Keep},
+    trace::Event,
 };
 use std::{fmt, future::Future, time::Duration};
 
@@ -29,16 +29,15 @@ pub(crate) struct Settings {
     pub(crate) polls: Polls,
     pub(crate) timer_bound: Duration,
     pub(crate) steps: u64,
-    pub(crate) keep: Keep,
-    pub(crate) given: Option<Vec<u32>>,
-    pub(crate) records: bool,
-}
-
-#[cfg(selvedge_sim)]
-impl Settings {
-    pub(crate) fn keeps_events(&self) -> bool {
-        self.keep != Keep::Nothing
-    }
+    pub(crate) fairness: bool,
+    pub(crate) watchdog: Option<Duration>,
+    /// The number of the last events that the run keeps.
+    pub(crate) kept_events: usize,
+    /// The choices to make first, instead of new ones.
+    pub(crate) replayed: Option<Vec<u32>>,
+    pub(crate) records_choices: bool,
+    /// Whether the messages of the program's panics are not printed.
+    pub(crate) is_quiet: bool,
 }
 
 impl Sim {
@@ -52,17 +51,14 @@ impl Sim {
                 polls: Polls::Any,
                 timer_bound: Duration::from_millis(25),
                 steps: 2_000_000,
-                keep: Keep::Nothing,
-                given: None,
-                records: false,
+                fairness: true,
+                watchdog: Some(Duration::from_secs(10)),
+                kept_events: 0,
+                replayed: None,
+                records_choices: false,
+                is_quiet: false,
             },
         }
-    }
-
-    /// Sets the seed.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.settings.seed = seed;
-        self
     }
 
     /// Sets the number of workers of the runtime that [`run`](Self::run) makes.
@@ -95,30 +91,49 @@ impl Sim {
         self
     }
 
+    /// Sets whether a run fails if a task is ready for too long ([`Failure::Starved`]). True by
+    /// default. A program that sets an interval of more than 61 ticks, or that holds tasks back on
+    /// purpose, sets it to false.
+    pub fn fairness(mut self, checks: bool) -> Self {
+        self.settings.fairness = checks;
+        self
+    }
+
+    /// Sets how long, in the time of the system, a thread may run without a switch. Then the
+    /// process aborts, with the seed and the thread's name on stderr: nothing else can end such a
+    /// thread. 10 seconds by default. `None` turns the watchdog off.
+    pub fn watchdog(mut self, limit: Option<Duration>) -> Self {
+        self.settings.watchdog = limit;
+        self
+    }
+
+    /// Does not print the messages of the program's panics.
+    pub(crate) fn quiet(mut self) -> Self {
+        self.settings.is_quiet = true;
+        self
+    }
+
     /// Keeps the last events of the run, for [`Run::events`]. None by default.
     pub fn keep_events(mut self, events: usize) -> Self {
-        self.settings.keep = match events {
-            0 => Keep::Nothing,
-            events => Keep::Last(events),
-        };
+        self.settings.kept_events = events;
         self
     }
 
     /// Makes these choices first, instead of new ones, and then the simplest ones: those of
     /// [`Run::choices`], for example.
     pub fn choices(mut self, choices: Vec<u32>) -> Self {
-        self.settings.given = Some(choices);
+        self.settings.replayed = Some(choices);
         self
     }
 
     /// Records the choices of the run, for [`Run::choices`].
     pub fn record_choices(mut self) -> Self {
-        self.settings.records = true;
+        self.settings.records_choices = true;
         self
     }
 
     /// Runs the future of `app` in the `block_on` of a new runtime, whose threads are simulated.
-    pub fn run<F: Future>(&self, app: impl FnOnce() -> F + 'static) -> Run {
+    pub fn run<F: Future>(&self, app: impl FnOnce() -> F + Send + 'static) -> Run {
         let workers = self.settings.workers;
         self.run_main(move || {
             // A long poll of a simulation is no news.
@@ -133,8 +148,9 @@ impl Sim {
     /// Runs `main` as the main function of a program, whose threads are simulated. `main` may make
     /// runtimes of its own.
     ///
-    /// Without the cfg `selvedge_sim` this runs `main` once, on threads of the system.
-    pub fn run_main(&self, main: impl FnOnce() + 'static) -> Run {
+    /// Each run has a new thread of the system. Without the cfg `selvedge_sim` this runs `main`
+    /// once, on the calling thread.
+    pub fn run_main(&self, main: impl FnOnce() + Send + 'static) -> Run {
         imp::run(&self.settings, main)
     }
 }
@@ -148,8 +164,6 @@ pub struct Stats {
     pub points: u64,
     /// The switches from one thread to another.
     pub switches: u64,
-    /// The threads that have not ended.
-    pub threads: usize,
     /// The order in which threads ran.
     pub order: Order,
 }
@@ -233,23 +247,40 @@ impl fmt::Display for Run {
 #[cfg(selvedge_sim)]
 mod imp {
     use super::{Run, Settings};
-    use crate::world::World;
-    use std::panic::{self, AssertUnwindSafe};
+    use crate::{system, world::World};
+    use std::{
+        panic::{self, AssertUnwindSafe},
+        sync::Once,
+        thread,
+    };
+    use sync_shim::sim;
 
-    pub(super) fn run(settings: &Settings, main: impl FnOnce() + 'static) -> Run {
-        let mut settings = settings.clone();
-        let (given, seed) = (settings.given.take(), settings.seed);
-        let records = settings.records;
-        let world = World::new(settings, given, records);
-        let at: *const World = &raw const *world;
+    pub(super) fn run(settings: &Settings, main: impl FnOnce() + Send + 'static) -> Run {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let next = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                if sim::note_panic(info) {
+                    next(info);
+                }
+            }));
+        });
+        let settings = settings.clone();
+        let system = thread::Builder::new().name("simulation".to_owned());
+        // Rule 7 of `world`.
+        let run = system.spawn(move || run_here(settings, main));
+        let run = run.expect("the system starts a thread for the run");
+        run.join()
+            .unwrap_or_else(|payload| panic::resume_unwind(payload))
+    }
+
+    fn run_here(settings: Settings, main: impl FnOnce() + 'static) -> Run {
+        let seed = settings.seed;
+        system::begin(seed);
+        let world = World::new(settings);
         let main = move || {
             if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(main)) {
-                let message = payload
-                    .downcast_ref::<String>()
-                    .cloned()
-                    .or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
-                // SAFETY: the world exists until its run has ended.
-                unsafe { &*at }.fail_by_panic(message.unwrap_or_else(|| "no message".to_owned()));
+                sim::end_by_panic(&*payload);
             }
         };
         world.run(Box::new(main));
@@ -281,9 +312,11 @@ mod imp {
             hash: 0,
             events: 0,
             kept: Vec::new(),
-            failure: ended
-                .err()
-                .map(|_| Failure::Panic("its message is above".to_owned())),
+            failure: ended.err().map(|_| Failure::Panic {
+                thread: "main".to_owned(),
+                message: "the message is above".to_owned(),
+                place: None,
+            }),
             choices: Vec::new(),
             stats: Stats::default(),
         }

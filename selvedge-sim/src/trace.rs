@@ -39,15 +39,8 @@ impl fmt::Display for Event {
     }
 }
 
-/// How many events a trace keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
-    Nothing,
-    Last(usize),
-}
-
-#[cfg(selvedge_sim)]
 /// The hash of all events so far, and the last of them.
+#[cfg(selvedge_sim)]
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) hash: u64,
@@ -58,11 +51,8 @@ pub(crate) struct Trace {
 
 #[cfg(selvedge_sim)]
 impl Trace {
-    pub(crate) fn new(keep: Keep) -> Self {
-        let keep = match keep {
-            Keep::Nothing => 0,
-            Keep::Last(events) => events,
-        };
+    /// Makes an empty trace, which keeps so many events.
+    pub(crate) fn new(keep: usize) -> Self {
         Self {
             hash: 0xcbf2_9ce4_8422_2325,
             events: 0,

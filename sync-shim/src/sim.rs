@@ -13,8 +13,11 @@
 //!    fiber lasts as long as that of a thread, and other fibers run meanwhile.
 //! 3. A thread of the system that is not in a simulation finds no fiber, and uses std.
 //! 4. Atomics, cells and allocation are std's. So fibers never switch within a protocol of atomics:
-//!    that is what loom and shuttle are for. They switch where a thread waits, after it has woken
-//!    another one, and at each [`point`].
+//!    that is what loom and shuttle are for. They switch where a thread waits, around each call
+//!    that may let another thread go on (a lock, an unlock, an unpark, a notification, a spawn),
+//!    and at each [`point`] and [`preempt`].
+//! 5. A handle to a fiber knows its `Run`. It never reaches a fiber of another run: an unpark after
+//!    the end of its run does nothing, and any other use outside of its run panics.
 
 /// Returns whether this thread is simulated. A constant without the cfg `selvedge_sim`.
 #[inline(always)]
@@ -31,6 +34,14 @@ pub fn is_simulated() -> bool {
 pub fn point() {
     #[cfg(all(selvedge_sim, feature = "std"))]
     with_host(|host, fiber| host.point(fiber));
+}
+
+/// Lets the simulator switch to another thread, without a lapse of time: the system may replace a
+/// thread here, and another thread can see what this one has done.
+#[inline(always)]
+pub fn preempt() {
+    #[cfg(all(selvedge_sim, feature = "std"))]
+    with_host(|host, _| host.preempt(4));
 }
 
 /// Records an event of this thread. `task` is the address of a task, or 0.
@@ -106,7 +117,7 @@ macro_rules! simulated_thread_local {
 }
 
 /// A part of the program that can tell the simulator what it has left undone.
-#[cfg(feature = "std")]
+#[cfg(all(selvedge_sim, feature = "std"))]
 pub trait Subject {
     /// Returns the work that is ready to run, in words, or `None`. The simulator asks while all
     /// threads wait: if there is ready work then, a wake was lost.
@@ -114,293 +125,27 @@ pub trait Subject {
 
     /// Returns the first deadline of a timer. The simulator asks while all threads wait: then no
     /// fiber is current, so it says when the simulation began, its `epoch`.
-    fn deadline(&self, epoch: std::time::Instant) -> Option<std::time::Instant> {
-        let _ = epoch;
-        None
-    }
-
-    /// Whether the subject still exists.
-    fn exists(&self) -> bool;
+    fn deadline(&self, epoch: std::time::Instant) -> Option<std::time::Instant>;
 }
 
-/// Gives the simulator a subject to ask. Without a simulation `make` is not called.
-#[cfg(feature = "std")]
-#[inline(always)]
-pub fn watch(make: impl FnOnce() -> Box<dyn Subject>) {
-    #[cfg(all(selvedge_sim, feature = "std"))]
-    with_host(|host, _| host.watch(make()));
-    #[cfg(not(all(selvedge_sim, feature = "std")))]
-    let _ = make;
+/// Lets the simulator of this thread, if there is one, check this part until its last reference is
+/// gone.
+#[cfg(all(selvedge_sim, feature = "std"))]
+pub fn watch<S: Subject + 'static>(part: &std::sync::Arc<S>) {
+    with_host(|host, _| host.watch(std::sync::Arc::<S>::downgrade(part)));
 }
 
 #[cfg(all(selvedge_sim, feature = "std"))]
-pub use fibers::*;
+mod fiber;
+#[cfg(all(selvedge_sim, feature = "std"))]
+mod local_key;
+#[cfg(all(selvedge_sim, feature = "std"))]
+mod locals;
 
 #[cfg(all(selvedge_sim, feature = "std"))]
-mod fibers {
-    use super::Subject;
-    use std::{
-        any::Any,
-        cell::{Cell, RefCell},
-        io,
-        panic::Location,
-        ptr,
-        sync::{
-            Arc,
-            atomic::{AtomicUsize, Ordering::Relaxed},
-        },
-        time::{Duration, Instant},
-    };
-
-    /// The reason for which a fiber waits.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Wait {
-        /// For an unpark.
-        Park,
-        /// For the lock at this address.
-        Lock(usize),
-        /// For a notification of the condition variable at this address.
-        Condvar(usize),
-        /// For the end of the thread with this id.
-        Join(u64),
-        /// For time to pass. The thread uses a processor meanwhile, or yields it.
-        Busy,
-        /// For time to pass, in a sleep.
-        Sleep,
-    }
-
-    /// A simulator, as the backend calls it from the stacks of its fibers.
-    pub trait Host {
-        /// Returns the virtual time.
-        fn now(&self) -> Instant;
-        /// Returns the virtual time at which the simulation began.
-        fn epoch(&self) -> Instant;
-        /// Returns a number from the seed.
-        fn random(&self) -> u64;
-        /// May switch to another fiber, and lets time pass.
-        fn point(&self, fiber: &Fiber);
-        /// Waits. Returns false if the time ran out.
-        fn wait(
-            &self,
-            fiber: &Fiber,
-            on: Wait,
-            limit: Option<Duration>,
-            at: &'static Location<'static>,
-        ) -> bool;
-        /// Waits for an unpark, or takes the one that has come.
-        fn park(&self, fiber: &Fiber, limit: Option<Duration>, at: &'static Location<'static>);
-        /// Unparks a fiber.
-        fn unpark(&self, id: u64);
-        /// Ends the waits of one fiber, or of all, that wait for this.
-        fn notify(&self, on: Wait, all: bool);
-        /// Starts a fiber that runs `f`. Returns its id.
-        fn spawn(&self, name: Option<Arc<str>>, f: Box<dyn FnOnce()>) -> io::Result<u64>;
-        /// Records an event.
-        fn event(&self, fiber: &Fiber, kind: &'static str, task: usize, number: u64);
-        /// See [`allocated`](super::allocated).
-        fn allocated(&self, task: usize);
-        /// See [`freed`](super::freed).
-        fn freed(&self, task: usize);
-        /// See [`name_of`](super::name_of).
-        fn name_of(&self, task: usize) -> u64;
-        /// See [`watch`](super::watch).
-        fn watch(&self, subject: Box<dyn Subject>);
-    }
-
-    /// A simulated thread.
-    pub struct Fiber {
-        host: *const dyn Host,
-        /// The thread's id, from 1.
-        pub id: u64,
-        /// The thread's name.
-        pub name: Option<Arc<str>>,
-        locals: RefCell<Vec<Local>>,
-    }
-
-    enum Local {
-        Unset,
-        Set(Box<dyn Any>, bool),
-        Gone,
-    }
-
-    std::thread_local! {
-        static CURRENT: Cell<*const Fiber> = const { Cell::new(ptr::null()) };
-    }
-
-    /// Runs `f` with the host and the current fiber, if this thread runs a fiber.
-    #[inline]
-    pub(crate) fn with_host<R>(f: impl FnOnce(&dyn Host, &Fiber) -> R) -> Option<R> {
-        let fiber = CURRENT.try_with(Cell::get).ok()?;
-        // SAFETY: the pointer is null, or of the fiber whose stack this call is on, which exists
-        // by the contract of `set_current`.
-        let fiber = unsafe { fiber.as_ref() }?;
-        // SAFETY: the host outlives its fibers by the contract of `new`.
-        Some(f(unsafe { &*fiber.host }, fiber))
-    }
-
-    /// Keeps this thread busy for this time, or puts a thread that is not simulated to sleep.
-    #[track_caller]
-    pub fn busy(time: Duration) {
-        let at = Location::caller();
-        if with_host(|host, fiber| host.wait(fiber, Wait::Busy, Some(time), at)).is_none() {
-            std::thread::sleep(time);
-        }
-    }
-
-    impl Fiber {
-        /// Makes a fiber.
-        ///
-        /// # Safety
-        /// The host outlives the fiber.
-        pub unsafe fn new(host: *const dyn Host, id: u64, name: Option<Arc<str>>) -> Self {
-            let locals = RefCell::new(Vec::new());
-            Self {
-                host,
-                id,
-                name,
-                locals,
-            }
-        }
-
-        /// Makes this fiber, or none, the current one of this thread. Returns the one before.
-        ///
-        /// # Safety
-        /// The pointer is null, or the fiber exists until another one is made current, and this
-        /// thread runs on the fiber's stack until then.
-        pub unsafe fn set_current(fiber: *const Self) -> *const Self {
-            CURRENT.replace(fiber)
-        }
-
-        /// Drops the thread-locals of this fiber, which is the current one: its thread ends.
-        pub fn end(&self) {
-            loop {
-                let gone = {
-                    let mut locals = self.locals.borrow_mut();
-                    let with_drop = |local: &&mut Local| matches!(local, Local::Set(_, true));
-                    match locals.iter_mut().find(with_drop) {
-                        Some(local) => std::mem::replace(local, Local::Gone),
-                        None => break,
-                    }
-                };
-                drop(gone);
-            }
-        }
-    }
-
-    /// A thread-local of the backend. A fiber has its own value.
-    pub struct LocalKey<T: 'static> {
-        std: std::thread::LocalKey<T>,
-        init: fn() -> T,
-        /// The number of this thread-local, from 1. 0 if it has none yet.
-        number: AtomicUsize,
-    }
-
-    /// The error of a thread-local whose thread ends.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct AccessError;
-
-    impl<T: 'static> LocalKey<T> {
-        #[doc(hidden)]
-        pub const fn new(std: std::thread::LocalKey<T>, init: fn() -> T) -> Self {
-            let number = AtomicUsize::new(0);
-            Self { std, init, number }
-        }
-
-        fn number(&self) -> usize {
-            static LAST: AtomicUsize = AtomicUsize::new(0);
-            // Ordering: Relaxed, as the number publishes nothing.
-            let number = self.number.load(Relaxed);
-            if number > 0 {
-                return number;
-            }
-            // Ordering: Relaxed, as it is only a number.
-            let new = LAST.fetch_add(1, Relaxed) + 1;
-            // Ordering: Relaxed, as above. Another thread may have been first.
-            match self.number.compare_exchange(0, new, Relaxed, Relaxed) {
-                Ok(_) => new,
-                Err(number) => number,
-            }
-        }
-
-        /// Runs `f` on this thread's value, unless that was dropped.
-        ///
-        /// # Errors
-        /// If the value was dropped, as the thread ends.
-        #[inline]
-        pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
-            let fiber = CURRENT.try_with(Cell::get).map_err(|_| AccessError)?;
-            // SAFETY: as in `with_host`.
-            let Some(fiber) = (unsafe { fiber.as_ref() }) else {
-                return self.std.try_with(f).map_err(|_| AccessError);
-            };
-            let value = self.of(fiber)?;
-            // SAFETY: the box of a value stays until the fiber's end, and `f` runs before that.
-            Ok(f(unsafe { &*value }))
-        }
-
-        #[inline]
-        fn of(&'static self, fiber: &Fiber) -> Result<*const T, AccessError> {
-            let at = self.number() - 1;
-            match fiber.locals.borrow().get(at) {
-                Some(Local::Gone) => return Err(AccessError),
-                Some(Local::Set(value, _)) => {
-                    return Ok(ptr::from_ref::<dyn Any>(&**value).cast());
-                }
-                Some(Local::Unset) | None => {}
-            }
-            let value: Box<dyn Any> = Box::new((self.init)());
-            let pointer = ptr::from_ref::<dyn Any>(&*value).cast();
-            let mut locals = fiber.locals.borrow_mut();
-            if locals.len() <= at {
-                locals.resize_with(at + 1, || Local::Unset);
-            }
-            locals[at] = Local::Set(value, std::mem::needs_drop::<T>());
-            Ok(pointer)
-        }
-
-        /// Runs `f` on this thread's value.
-        ///
-        /// # Panics
-        /// If the value was dropped, as the thread ends.
-        #[inline]
-        pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
-            self.try_with(f)
-                .expect("the thread-local is gone, as its thread ends")
-        }
-    }
-
-    impl<T: 'static> LocalKey<Cell<T>> {
-        /// Sets this thread's value.
-        pub fn set(&'static self, value: T) {
-            self.with(|cell| cell.set(value));
-        }
-
-        /// Returns this thread's value.
-        pub fn get(&'static self) -> T
-        where
-            T: Copy,
-        {
-            self.with(Cell::get)
-        }
-
-        /// Takes this thread's value.
-        pub fn take(&'static self) -> T
-        where
-            T: Default,
-        {
-            self.with(Cell::take)
-        }
-
-        /// Replaces this thread's value.
-        pub fn replace(&'static self, value: T) -> T {
-            self.with(|cell| cell.replace(value))
-        }
-    }
-
-    impl<T: 'static> LocalKey<RefCell<T>> {
-        /// Replaces this thread's value.
-        pub fn replace(&'static self, value: T) -> T {
-            self.with(|cell| cell.replace(value))
-        }
-    }
-}
+pub(crate) use fiber::with_host;
+#[cfg(all(selvedge_sim, feature = "std"))]
+pub use {
+    fiber::{Fiber, Host, Run, Wait, busy, end_by_panic, note_panic, since_epoch},
+    local_key::{AccessError, LocalKey},
+};

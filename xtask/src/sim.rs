@@ -1,5 +1,7 @@
 //! `cargo xtask sim`: explores the scenarios of `selvedge-sim`, on the shim's backend for
 //! simulations.
+mod hashes;
+
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
@@ -7,6 +9,7 @@ use project::{
 };
 use std::{
     fs,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -29,6 +32,10 @@ pub(crate) struct Options {
     /// Lists the scenarios and runs none.
     #[arg(long)]
     list: bool,
+    /// Runs the seeds in several processes, with another environment, on one processor, and without
+    /// random addresses, and compares the hashes of all events.
+    #[arg(long, conflicts_with_all = ["replay", "list", "mutants"])]
+    hashes: bool,
     /// Plants the mistakes of `selvedge-sim/mutants.toml`, one at a time, and says which are found
     /// within `--seeds` of each scenario. `--only` chooses among them by a part of the name.
     #[arg(long)]
@@ -37,6 +44,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TEXT", requires = "mutants")]
     only: Option<String>,
 }
+
+/// The signal that ends a program beyond its limit of processor time, on Linux and macOS.
+const SIGXCPU: i32 = 24;
 
 /// The folder for replays, and for the copies with mistakes.
 const FOLDER: &str = "target/sim";
@@ -47,6 +57,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return plant_all(&root, options);
     }
     let program = build(&root, &root.join(FOLDER))?.context("it does not build")?;
+    if options.hashes {
+        let scenario = options.scenario.as_deref();
+        return hashes::compare(&program, options.first, options.seeds, scenario);
+    }
     let mut explore = Command::new(program);
     explore.arg("--save").arg(root.join(FOLDER));
     explore.args(["--seeds", &options.seeds.to_string()]);
@@ -63,25 +77,25 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     succeeds(&mut explore)
 }
 
+/// The seeds of each scenario in the step.
+const STEP_SEEDS: &str = "200";
+
 /// The step of `cargo xtask test`: the tests of the crate, some seeds of each scenario, and whether
-/// each mistake can be planted.
+/// each mistake can be planted. One build serves the tests and the scenarios: it has debug
+/// assertions, and is optimised a little.
 pub(crate) fn check() -> Result<bool> {
     let (_, root) = workspace::load()?;
     read_edits(&root)?;
-    let mut tests = simulated(&root.join(FOLDER));
+    let folder = root.join(FOLDER);
+    let mut tests = simulated(&folder);
+    tests.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    // This builds the examples, too.
     tests.args(["test", "--package", "selvedge-sim"]);
     if !succeeds(tests.current_dir(&root))? {
         return Ok(false);
     }
-    let Some(program) = build(&root, &root.join(FOLDER))? else {
-        return Ok(false);
-    };
-    let save = root.join(FOLDER);
-    succeeds(
-        Command::new(program)
-            .args(["--seeds", "500", "--save"])
-            .arg(save),
-    )
+    let mut explore = Command::new(folder.join("debug/examples/explore"));
+    succeeds(explore.args(["--seeds", STEP_SEEDS, "--save"]).arg(folder))
 }
 
 /// Returns a cargo that builds on the backend for simulations.
@@ -103,10 +117,15 @@ fn build(root: &Path, target: &Path) -> Result<Option<PathBuf>> {
 
 /// A change of a file, under the condition that a mistake is tried.
 #[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Edit {
     file: String,
     find: String,
     replace: String,
+    /// The fault that this project once had, which the edit brings back.
+    real: Option<String>,
+    /// Why no scenario finds the mistake.
+    unfound: Option<String>,
 }
 
 impl Edit {
@@ -146,30 +165,36 @@ fn plant_all(root: &Path, options: &Options) -> Result<bool> {
     if let Some((scenario, seed, kind)) = without {
         anyhow::bail!("`{scenario}` fails without a mistake, with seed {seed}: {kind}");
     }
-    let (mut found, mut all) = (0, 0);
+    let is_chosen = |name: &str| (options.only.as_ref()).is_none_or(|part| name.contains(part));
+    let (mut found, mut all, mut unexpected) = (0, Vec::new(), Vec::new());
     say!("| mistake | found by | with seed | as |\n|---|---|---|---|");
-    for name in edit.iter().flat_map(Edit::names) {
-        if options
-            .only
-            .as_ref()
-            .is_some_and(|part| !name.contains(part))
-        {
-            continue;
-        }
-        all += 1;
-        match try_mutant(&program, name, options)? {
-            Some((scenario, seed, kind)) => {
-                found += 1;
-                say!("| {name} | `{scenario}` | {seed} | {kind} |");
+    for edit in &edit {
+        for name in edit.names().filter(|name| is_chosen(name)) {
+            if all.contains(&name) {
+                continue; // A mistake of several edits.
             }
-            None => say!("| {name} | - | - | not found |"),
+            all.push(name);
+            let mark = if edit.real.is_some() { " \\*" } else { "" };
+            match (try_mutant(&program, name, options)?, &edit.unfound) {
+                (Some((scenario, seed, kind)), _) => {
+                    found += 1;
+                    say!("| {name}{mark} | `{scenario}` | {seed} | {kind} |");
+                }
+                (None, Some(why)) => say!("| {name}{mark} | - | - | not found: {why} |"),
+                (None, None) => {
+                    unexpected.push(name);
+                    say!("| {name}{mark} | - | - | not found |");
+                }
+            }
         }
     }
-    say!(
-        "\n{found} of {all} were found within {} seeds of a scenario",
-        options.seeds
-    );
-    Ok(true)
+    say!("\n\\* a fault that this project once had");
+    let (all, seeds) = (all.len(), options.seeds);
+    say!("{found} of {all} were found within {seeds} seeds of a scenario");
+    for name in &unexpected {
+        say!("not found, without a reason in selvedge-sim/mutants.toml: {name}");
+    }
+    Ok(unexpected.is_empty())
 }
 
 /// Copies the files that git knows of, or would add. A file that has not changed keeps its time, so
@@ -199,8 +224,16 @@ fn copy_sources(root: &Path, to: &Path, edits: &[Edit]) -> Result<()> {
     Ok(())
 }
 
+/// Lists the scenarios in the order in which the explorer runs them.
+fn scenarios(program: &Path) -> Result<Vec<String>> {
+    let output = Command::new(program).arg("--list").output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
 /// Explores the scenarios with a mistake: all with few seeds, and then with more. Returns the first
-/// scenario that fails, its seed, and the kind of the failure.
+/// scenario that fails, its seed, and the kind of the failure: `hang` if the simulator's watchdog
+/// ends the process, or the limit of processor time.
 fn try_mutant(
     program: &Path,
     name: &str,
@@ -208,8 +241,11 @@ fn try_mutant(
 ) -> Result<Option<(String, String, String)>> {
     let mut seeds = options.seeds.min(100);
     loop {
-        let mut explore = Command::new("timeout");
-        explore.arg("600").arg(program).args(["--quiet", "--stop"]);
+        // Seconds of processor time, some times as many as the scenarios take.
+        let limit = format!("ulimit -t {}; exec \"$@\"", 60 + seeds / 10);
+        let mut explore = Command::new("sh");
+        explore.args(["-c", &limit, "sh"]).arg(program);
+        explore.args(["--quiet", "--stop"]);
         explore.env("SELVEDGE_SIM_MUTANT", name);
         explore.args(["--seeds", &seeds.to_string()]);
         if let Some(scenario) = &options.scenario {
@@ -227,12 +263,42 @@ fn try_mutant(
             return Ok(failed);
         }
         if !output.status.success() {
-            say!("{name}: NOT found; the explorer ended by {}", output.status);
-            return Ok(None);
+            // The explorer prints a line at the end of each scenario.
+            let scenario = match &options.scenario {
+                Some(scenario) => scenario.clone(),
+                None => scenarios(program)?
+                    .into_iter()
+                    .nth(text.lines().count())
+                    .context("the explorer has failed after the last scenario")?,
+            };
+            let hung = hung_seed(&String::from_utf8_lossy(&output.stderr));
+            let is_late = hung.is_some() || output.status.signal() == Some(SIGXCPU);
+            let kind = if is_late { "hang" } else { "crash" };
+            let seed = hung.unwrap_or_else(|| "?".to_owned());
+            return Ok(Some((scenario, seed, kind.to_owned())));
         }
         if seeds >= options.seeds {
             return Ok(None);
         }
         seeds = options.seeds.min(10 * seeds);
+    }
+}
+
+/// Returns the seed in the report of the simulator's watchdog.
+fn hung_seed(errors: &str) -> Option<String> {
+    let (before, _) = errors.split_once(" has not switched")?;
+    let (_, seed) = before.rsplit_once("with seed ")?;
+    Some(seed.split(',').next()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hung_seed;
+
+    #[test]
+    fn seed_is_read_from_the_report_of_the_watchdog() {
+        let report = "selvedge-sim: with seed 7, thread 2 (spinner) has not switched for 10s.\n";
+        assert_eq!(hung_seed(report).as_deref(), Some("7"));
+        assert_eq!(hung_seed("with seed 7, a panic"), None);
     }
 }

@@ -9,7 +9,6 @@ use crate::{
     observe::metrics::Counters,
     scope,
     settings::attributes::Attributes,
-    simulation,
     worker::{
         core::Core,
         driver::Parker,
@@ -251,7 +250,8 @@ impl Builder {
             remotes, pool, monitor, settings, hooks, events, groups,
         ));
         shared.events.bind(&shared);
-        simulation::watch(&shared);
+        #[cfg(selvedge_sim)]
+        sync_shim::sim::watch(&shared);
         shared.groups.bind(shared.address());
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =

@@ -2,7 +2,8 @@
 //!
 //! Each hook of the recorder is one call in the path that it observes. Without the feature
 //! `recorder` the hook is an empty function, which leaves no instruction. With the feature it is a
-//! load and a branch while the recorder is off.
+//! load and a branch while the recorder is off. In a simulation the hooks also report to the
+//! simulator, with the feature and without it (`simulated`).
 //!
 //! A *lane* holds the recorded events of one worker, or of one other thread. The thread that has a
 //! worker's core writes the worker's lane. Any other thread writes a lane of its own. The models
@@ -12,6 +13,7 @@
     path = "trace/none.rs"
 )]
 mod hooks;
+mod simulated;
 
 pub(crate) use hooks::*;
 #[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]

@@ -2,6 +2,14 @@
 //! `--replay FILE`, `--save DIR`, `--list`; `--quiet` prints no reports, and `--stop` stops at the
 //! first failure.
 #[cfg(selvedge_sim)]
+mod busy;
+#[cfg(selvedge_sim)]
+mod drivers;
+#[cfg(selvedge_sim)]
+mod ends;
+#[cfg(selvedge_sim)]
+mod primitives;
+#[cfg(selvedge_sim)]
 mod processes;
 #[cfg(selvedge_sim)]
 mod scenarios;

@@ -1,14 +1,17 @@
 //! Scenarios of processes.
+use crate::scenarios::{Dropped, MS, SOON};
 use process_scheduler::{
     Backoff, Child, Flow, Policy, Reply, Scheduler, Spawn, Strategy, Supervisor, from_fn,
 };
-use selvedge_sim::{Run, Sim, random_below, thread};
+use selvedge_executor::park::ThreadPark;
+use selvedge_sim::{Polls, Run, Sim, busy, random_below, thread};
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     time::Duration,
 };
-
-const MS: Duration = Duration::from_millis(1);
 
 fn scheduler() -> Scheduler {
     Scheduler::builder()
@@ -178,5 +181,270 @@ pub fn supervisors(sim: Sim) -> Run {
             }
         }
         scheduler.shutdown();
+    })
+}
+
+/// Waits until the condition holds, at most for half a second.
+fn soon(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if holds() {
+            return;
+        }
+        thread::sleep(MS);
+    }
+    panic!("{what}");
+}
+
+/// A process that takes messages, and fails if one says so.
+fn fails_if_told() -> impl process_scheduler::Process {
+    from_fn(|fails: bool, _| {
+        if fails {
+            Flow::fail("as asked")
+        } else {
+            Flow::Continue
+        }
+    })
+}
+
+/// Threads sleep by the scheduler's timer while one worker is in long steps.
+pub fn deadlines(sim: Sim) -> Run {
+    sim.polls(Polls::Short).run_main(|| {
+        let workers = 2 + random_below(2) as usize;
+        let scheduler = Scheduler::builder().workers(workers).build();
+        let long = scheduler.spawn_fn(|time: Duration, _| busy(time)).unwrap();
+        let threads = (0..2).map(|_| {
+            let (handle, long) = (scheduler.handle(), long.clone());
+            thread::spawn(move || {
+                for _ in 0..4 {
+                    if random_below(2) == 0 {
+                        long.try_send(MS * 300).unwrap();
+                    }
+                    thread::sleep(Duration::from_micros(random_below(3_000)));
+                    let time = Duration::from_micros(random_below(9_000));
+                    let begun = sync_shim::time::now();
+                    ThreadPark::block_on(handle.sleep(time));
+                    let late = sync_shim::time::since(begun) - time;
+                    assert!(late < SOON, "a sleep ends {late:?} late beside a step");
+                }
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        scheduler.shutdown();
+    })
+}
+
+/// Threads sleep by the scheduler's timer while all workers are in runs of 32 steps.
+pub fn busy_deadlines(sim: Sim) -> Run {
+    let sim = sim.polls(Polls::Instant).timer_bound(SOON);
+    sim.run_main(|| {
+        // A step would get the messages that the process sends itself meanwhile, up to 128.
+        let builder = Scheduler::builder().workers(1 + random_below(3) as usize);
+        let scheduler = builder.messages(1).build();
+        let stop = Arc::new(Mutex::new(false));
+        for _ in 0..6 {
+            let stop = stop.clone();
+            let busy = from_fn(move |(), cx| {
+                if *stop.lock().unwrap() {
+                    return Flow::Stop;
+                }
+                busy(MS * 2);
+                let _ = cx.handle().try_send(cx.pid(), ());
+                Flow::Continue
+            });
+            scheduler.spawn(busy).unwrap().try_send(()).unwrap();
+        }
+        for _ in 0..4 {
+            thread::sleep(MS * random_below(100) as u32);
+            let time = Duration::from_micros(random_below(9_000));
+            let begun = sync_shim::time::now();
+            ThreadPark::block_on(scheduler.sleep(time));
+            let late = sync_shim::time::since(begun) - time;
+            assert!(late < SOON, "a sleep ends {late:?} late beside steps");
+        }
+        *stop.lock().unwrap() = true;
+        scheduler.shutdown();
+    })
+}
+
+/// A shutdown gives up on a step that takes long. The processes behind it end once it returns.
+pub fn stuck_steps(sim: Sim) -> Run {
+    sim.run_main(|| {
+        let scheduler = Scheduler::builder().workers(1).build();
+        let drops = Arc::new(AtomicUsize::new(0));
+        let long = scheduler.spawn_fn(|(), _| busy(MS * 500)).unwrap();
+        long.try_send(()).unwrap();
+        for _ in 0..3 {
+            let dropped = Dropped(drops.clone());
+            let keeps = move |(), _: &mut process_scheduler::Cx<'_>| {
+                let _kept = &dropped;
+            };
+            let other = scheduler.spawn_fn(keeps).unwrap();
+            if random_below(2) == 0 {
+                thread::sleep(MS);
+            }
+            let _ = other.try_send(());
+        }
+        let _ = scheduler.shutdown_timeout(MS * 50);
+        thread::sleep(Duration::from_secs(2));
+        // Ordering: SeqCst, as it is only a count.
+        assert_eq!(drops.load(SeqCst), 3, "each process has ended");
+    })
+}
+
+/// A step sends messages to other processes, and goes on for long.
+pub fn long_steps(sim: Sim) -> Run {
+    sim.polls(Polls::Short).run_main(|| {
+        let workers = 2 + random_below(2) as usize;
+        let scheduler = Scheduler::builder().workers(workers).build();
+        let waits = Arc::new(Mutex::new(Vec::new()));
+        let receivers = (0..2).map(|_| {
+            let waits = waits.clone();
+            scheduler
+                .spawn_fn(move |sent, _| {
+                    waits.lock().unwrap().push(sync_shim::time::since(sent));
+                })
+                .unwrap()
+        });
+        let receivers: Vec<_> = receivers.collect();
+        let first = scheduler
+            .spawn_fn(move |many: usize, _| {
+                for receiver in &receivers[..many] {
+                    receiver.try_send(sync_shim::time::now()).unwrap();
+                }
+                busy(MS * 300);
+            })
+            .unwrap();
+        let mut sent = 0;
+        for _ in 0..3 {
+            let many = 1 + random_below(2) as usize;
+            sent += many;
+            first.try_send(many).unwrap();
+            thread::sleep(MS * random_below(400) as u32);
+        }
+        for _ in 0..4 {
+            if waits.lock().unwrap().len() < sent {
+                thread::sleep(MS * 400);
+            }
+        }
+        let longest = waits.lock().unwrap().iter().max().copied();
+        assert_eq!(waits.lock().unwrap().len(), sent, "each message arrives");
+        assert!(
+            longest < Some(SOON),
+            "a message waits {longest:?} for a step"
+        );
+        scheduler.shutdown();
+    })
+}
+
+/// All children of a supervisor fail at about the same time. The family allows as many failures.
+pub fn families(sim: Sim) -> Run {
+    sim.run_main(|| {
+        let scheduler = scheduler();
+        let names = ["a", "b", "c"];
+        let mut family = Supervisor::new(Strategy::OneForAll)
+            .intensity(names.len(), Duration::from_secs(1_000))
+            .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO));
+        for name in names {
+            family = family.child(Child::new(fails_if_told).spawn(Spawn::new().name(name)));
+        }
+        let family = family.start(&scheduler).unwrap();
+        let children = names.map(|name| scheduler.named::<bool>(name).unwrap());
+        for child in children {
+            let _ = child.try_send(true);
+            if random_below(2) == 0 {
+                thread::sleep(Duration::from_micros(random_below(100)));
+            }
+        }
+        thread::sleep(MS * 200);
+        assert!(scheduler.inspect(family).is_some(), "the family goes on");
+        soon("each child is back", || {
+            let mut named = names.iter().map(|name| scheduler.named::<bool>(name));
+            named.all(|child| child.is_some_and(|child| child.try_send(false).is_ok()))
+        });
+        scheduler.shutdown();
+    })
+}
+
+/// A supervisor below another one fails again and again, and its children have names.
+pub fn nested(sim: Sim) -> Run {
+    const ROUNDS: usize = 4;
+    sim.run_main(|| {
+        let scheduler = scheduler();
+        let inner = || {
+            Supervisor::new(Strategy::OneForOne)
+                .intensity(0, Duration::from_secs(1_000))
+                .child(Child::new(fails_if_told).spawn(Spawn::new().name("one")))
+                .child(Child::new(fails_if_told).spawn(Spawn::new().name("two")))
+        };
+        let spawn = Spawn::new().name("inner").trap_exits(true);
+        Supervisor::new(Strategy::OneForOne)
+            .intensity(ROUNDS, Duration::from_secs(1_000))
+            .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO))
+            .child(Child::supervisor(inner).spawn(spawn))
+            .start(&scheduler)
+            .unwrap();
+        for _ in 0..ROUNDS {
+            let name = ["one", "two"][random_below(2) as usize];
+            let old = ["one", "two"].map(|name| scheduler.whereis(name));
+            let inner = scheduler.whereis("inner");
+            let restarts = |pid| scheduler.inspect(pid).map(|info| info.restarts);
+            let before = restarts(inner.unwrap());
+            scheduler
+                .named::<bool>(name)
+                .unwrap()
+                .try_send(true)
+                .unwrap();
+            soon("a failed supervisor starts its children anew", || {
+                let now = ["one", "two"].map(|name| scheduler.whereis(name));
+                // A child that was killed keeps its name until the next one takes it.
+                now.iter()
+                    .zip(&old)
+                    .all(|(now, old)| now.is_some() && now != old)
+            });
+            let now = restarts(inner.unwrap());
+            assert_eq!(
+                now,
+                before.map(|restarts| restarts + 1),
+                "one restart is enough"
+            );
+        }
+        scheduler.shutdown();
+    })
+}
+
+/// A scheduler is shut down while supervised processes fail.
+pub fn ends_of_families(sim: Sim) -> Run {
+    sim.run_main(|| {
+        let scheduler = scheduler();
+        let strategy = [Strategy::OneForOne, Strategy::OneForAll][random_below(2) as usize];
+        let mut family = Supervisor::new(strategy)
+            .intensity(1_000, Duration::from_secs(1))
+            .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO));
+        for name in ["a", "b", "c"] {
+            family = family.child(Child::new(fails_if_told).spawn(Spawn::new().name(name)));
+        }
+        family.start(&scheduler).unwrap();
+        let sender = {
+            let handle = scheduler.handle();
+            thread::spawn(move || {
+                for n in 0..9 {
+                    let name = ["a", "b", "c"][n % 3];
+                    if let Some(child) = handle.named::<bool>(name) {
+                        let _ = child.try_send(random_below(2) == 0);
+                    }
+                    thread::sleep(Duration::from_micros(random_below(100)));
+                }
+            })
+        };
+        thread::sleep(Duration::from_micros(random_below(500)));
+        let begun = sync_shim::time::now();
+        let report = scheduler.shutdown_timeout(Duration::from_secs(5));
+        let took = sync_shim::time::since(begun);
+        sender.join().unwrap();
+        assert_eq!((report.forced, report.stuck), (0, 0), "each ends in time");
+        assert!(took < Duration::from_secs(1), "the shutdown takes {took:?}");
     })
 }

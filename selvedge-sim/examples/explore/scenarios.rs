@@ -59,19 +59,41 @@ pub const ALL: &[Scenario] = &[
     ("links", crate::processes::links),
     ("supervisors", crate::processes::supervisors),
     ("calls_of_processes", crate::processes::calls),
+    ("deadlines", crate::processes::deadlines),
+    ("busy_deadlines", crate::processes::busy_deadlines),
+    ("stuck_steps", crate::processes::stuck_steps),
+    ("long_steps", crate::processes::long_steps),
+    ("families", crate::processes::families),
+    ("nested", crate::processes::nested),
+    ("ends_of_families", crate::processes::ends_of_families),
+    ("sleeps_outside", crate::busy::sleeps_outside),
+    ("all_in_calls", crate::busy::all_in_calls),
+    ("burst_behind", crate::busy::burst_behind),
+    ("frames", crate::busy::frames),
+    ("sharded", crate::busy::sharded),
+    ("wake_each_other", crate::busy::wake_each_other),
+    ("driven_busy", crate::busy::driven_busy),
+    ("calls_at_the_end", crate::ends::calls_at_the_end),
+    ("at_exit", crate::ends::at_exit),
+    ("plain_driver", crate::drivers::plain_driver),
+    ("pollers_of_a_set", crate::drivers::pollers_of_a_set),
+    ("yields_in_a_set", crate::drivers::yields_in_a_set),
+    ("rwlocks", crate::primitives::rwlocks),
+    ("broadcasts", crate::primitives::broadcasts),
+    ("closes", crate::primitives::closes),
 ];
 
-const MS: Duration = Duration::from_millis(1);
+pub const MS: Duration = Duration::from_millis(1);
 
 /// The bound of what waits for a poll that goes on: 10 ms for the monitor or the watcher to notice,
 /// twice, and the longest polls that the simulator adds.
-const SOON: Duration = Duration::from_millis(150);
+pub const SOON: Duration = Duration::from_millis(150);
 
-fn workers() -> usize {
+pub fn workers() -> usize {
     1 + random_below(4) as usize
 }
 
-fn runtime(workers: usize) -> selvedge_executor::Runtime {
+pub fn runtime(workers: usize) -> selvedge_executor::Runtime {
     let builder = Builder::new()
         .workers(workers)
         .stall_threshold(Duration::MAX);
@@ -79,13 +101,13 @@ fn runtime(workers: usize) -> selvedge_executor::Runtime {
 }
 
 /// Runs the future in a runtime with one to four workers.
-fn run<F: Future>(sim: &Sim, app: impl FnOnce() -> F + 'static) -> Run {
+pub fn run<F: Future>(sim: &Sim, app: impl FnOnce() -> F + Send + 'static) -> Run {
     sim.run_main(move || {
         runtime(workers()).block_on(app());
     })
 }
 
-async fn all<T>(tasks: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
+pub async fn all<T>(tasks: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
     let mut results = Vec::new();
     for task in tasks {
         results.push(task.await.unwrap());
@@ -288,7 +310,9 @@ fn unmonitored(sim: Sim) -> Run {
         let sleeps = (0..3_u64).map(|n| {
             runtime.spawn(async move {
                 for _ in 0..6 {
-                    let due = Instant::now() + Duration::from_micros(random_below(9_000));
+                    // Busy times, and quiet ones.
+                    let below = if random_below(4) == 0 { 200_000 } else { 9_000 };
+                    let due = Instant::now() + Duration::from_micros(random_below(below));
                     sleep_until(due).await;
                     let late = Instant::now() - due;
                     assert!(
@@ -494,7 +518,7 @@ fn calls(sim: Sim) -> Run {
 }
 
 /// Counts drops.
-struct Dropped(Arc<AtomicUsize>);
+pub struct Dropped(pub Arc<AtomicUsize>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {

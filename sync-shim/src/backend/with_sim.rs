@@ -19,6 +19,7 @@ pub mod hint {
 pub mod sync {
     use crate::sim::{Wait, with_host};
     use std::{
+        mem,
         ops::{Deref, DerefMut},
         panic::Location,
         ptr,
@@ -27,6 +28,9 @@ pub mod sync {
     };
 
     pub use std::sync::Arc;
+
+    /// Once in so many locks another thread runs first, at random.
+    const AT_LOCK: u64 = 16;
 
     /// A mutex that ignores poison.
     #[derive(Debug, Default)]
@@ -61,6 +65,7 @@ pub mod sync {
         #[track_caller]
         pub fn lock(&self) -> MutexGuard<'_, T> {
             let at = Location::caller();
+            with_host(|host, _| host.preempt(AT_LOCK));
             loop {
                 let guard = match self.0.try_lock() {
                     Ok(guard) => guard,
@@ -137,15 +142,17 @@ pub mod sync {
             limit: Option<Duration>,
             at: &'static Location<'static>,
         ) -> (MutexGuard<'a, T>, bool) {
-            let mutex = guard.mutex;
-            let on = Wait::Condvar(self.address());
-            if crate::sim::is_simulated() {
-                // Nothing else runs between the unlock and the wait.
-                drop(guard);
-                let woken = with_host(|host, fiber| host.wait(fiber, on, limit, at));
+            let (mutex, on) = (guard.mutex, Wait::Condvar(self.address()));
+            let mut std = Some(guard.guard.take().expect("it is there until the drop"));
+            let woken = with_host(|host, fiber| {
+                drop(std.take());
+                let unlocked = Wait::Lock(mutex.address());
+                host.unlock_and_wait(fiber, unlocked, on, limit, at)
+            });
+            let Some(std) = std else {
+                mem::forget(guard); // It is unlocked.
                 return (mutex.lock(), woken == Some(false));
-            }
-            let std = guard.guard.take().expect("it is there until the drop");
+            };
             let (std, is_over) = match limit {
                 None => (
                     self.0.wait(std).unwrap_or_else(PoisonError::into_inner),
@@ -180,7 +187,7 @@ pub mod sync {
 }
 
 pub mod thread {
-    use crate::sim::{Wait, with_host};
+    use crate::sim::{Run, Wait, end_by_panic, with_host};
     use std::{
         io,
         panic::{self, AssertUnwindSafe, Location},
@@ -195,7 +202,22 @@ pub mod thread {
     #[derive(Clone, Debug)]
     enum Of {
         Std(std::thread::Thread),
-        Sim(u64, Option<Arc<str>>),
+        Sim(Simulated, Option<Arc<str>>),
+    }
+
+    /// A simulated thread, and its run.
+    #[derive(Clone, Debug)]
+    struct Simulated {
+        run: Run,
+        id: u64,
+    }
+
+    impl Simulated {
+        /// Returns whether the calling thread is of the same run.
+        fn is_of_this_run(&self) -> bool {
+            let number = self.run.number();
+            with_host(|_, fiber| fiber.run().number() == number).unwrap_or(false)
+        }
     }
 
     /// Identifies a thread.
@@ -205,18 +227,25 @@ pub mod thread {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     enum IdOf {
         Std(std::thread::ThreadId),
-        Sim(u64),
+        /// The number of the run, and that of the thread in it.
+        Sim(u64, u64),
     }
 
     impl Thread {
-        /// Unparks the thread.
+        /// Unparks the thread. Does nothing after the end of the thread's simulation.
+        ///
+        /// # Panics
+        /// If the thread is one of another simulation, which has not ended.
         pub fn unpark(&self) {
             match &self.0 {
                 Of::Std(thread) => thread.unpark(),
-                Of::Sim(id, _) => {
-                    let done = with_host(|host, _| host.unpark(*id));
-                    assert!(done.is_some(), "only a simulated thread may unpark one");
+                Of::Sim(thread, _) if thread.is_of_this_run() => {
+                    with_host(|host, _| host.unpark(thread.id));
                 }
+                Of::Sim(thread, _) => assert!(
+                    thread.run.is_over(),
+                    "only a thread of the same simulation may unpark a simulated thread"
+                ),
             }
         }
 
@@ -224,7 +253,7 @@ pub mod thread {
         pub fn id(&self) -> ThreadId {
             ThreadId(match &self.0 {
                 Of::Std(thread) => IdOf::Std(thread.id()),
-                Of::Sim(id, _) => IdOf::Sim(*id),
+                Of::Sim(thread, _) => IdOf::Sim(thread.run.number(), thread.id),
             })
         }
 
@@ -239,7 +268,10 @@ pub mod thread {
 
     /// Returns a handle to this thread.
     pub fn current() -> Thread {
-        let of = with_host(|_, fiber| Of::Sim(fiber.id, fiber.name.clone()));
+        let of = with_host(|_, fiber| {
+            let (run, id) = (fiber.run().clone(), fiber.id());
+            Of::Sim(Simulated { run, id }, fiber.name().cloned())
+        });
         Thread(of.unwrap_or_else(|| Of::Std(std::thread::current())))
     }
 
@@ -343,12 +375,18 @@ pub mod thread {
                 let result = result.clone();
                 move || {
                     let ended = panic::catch_unwind(AssertUnwindSafe(f));
+                    if let Err(payload) = &ended {
+                        end_by_panic(&**payload);
+                    }
                     *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
                 }
             };
-            let started = with_host(|host, _| host.spawn(name, Box::new(run)));
-            let id = started.expect("this thread is simulated")?;
-            Ok(JoinHandle(Handle::Sim(id, result)))
+            let started = with_host(|host, fiber| {
+                let id = host.spawn(name, Box::new(run))?;
+                let run = fiber.run().clone();
+                Ok(JoinHandle(Handle::Sim(Simulated { run, id }, result)))
+            });
+            started.expect("this thread is simulated")
         }
     }
 
@@ -372,7 +410,7 @@ pub mod thread {
     #[derive(Debug)]
     enum Handle<T> {
         Std(std::thread::JoinHandle<T>),
-        Sim(u64, Ended<T>),
+        Sim(Simulated, Ended<T>),
     }
 
     impl<T> JoinHandle<T> {
@@ -380,15 +418,21 @@ pub mod thread {
         ///
         /// # Errors
         /// If the thread has panicked.
+        ///
+        /// # Panics
+        /// If the thread is one of another simulation, and has not ended there.
         #[track_caller]
         pub fn join(self) -> std::thread::Result<T> {
             match self.0 {
                 Handle::Std(handle) => handle.join(),
-                Handle::Sim(id, ended) => {
+                Handle::Sim(thread, ended) => {
                     let at = Location::caller();
-                    with_host(|host, fiber| host.wait(fiber, Wait::Join(id), None, at));
+                    if thread.is_of_this_run() {
+                        let on = Wait::Join(thread.id);
+                        with_host(|host, fiber| host.wait(fiber, on, None, at));
+                    }
                     let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    ended.expect("the thread has ended")
+                    ended.expect("the thread is one of this simulation, or has ended")
                 }
             }
         }

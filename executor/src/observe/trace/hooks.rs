@@ -5,6 +5,7 @@ mod tracer;
 pub(crate) use lanes::Trace;
 pub use {task_trace::recorder::Capture, tracer::Tracer};
 
+use super::simulated;
 use crate::worker::{
     context::with_core,
     core::Core,
@@ -63,6 +64,7 @@ pub(crate) fn spawn(shared: &Shared, task: &Task) {
 /// Records that a task is spawned at the place `at`, without a name.
 #[inline]
 pub(crate) fn spawn_at(shared: &Shared, task: &Task, at: &'static Location<'static>) {
+    simulated::of_task("spawn", task.id(), 0);
     if shared.trace.recorder().is_on() {
         on_lane(shared, |lane| lane.spawn(number(task.id()), at));
     }
@@ -88,6 +90,7 @@ pub(crate) fn reason(why: WakeKind) -> Reason {
 /// Records that a thread which is not a worker of the runtime wakes a task.
 #[inline]
 pub(crate) fn wake_from_outside(shared: &Shared, task: &Task, why: Reason) {
+    simulated::of_task("wake", task.id(), 0);
     if shared.trace.recorder().is_on() {
         let cause = match why {
             WakeKind::Wake => Cause::Thread,
@@ -105,6 +108,7 @@ pub(crate) fn wake_from_outside(shared: &Shared, task: &Task, why: Reason) {
 /// Records that a poll begins.
 #[inline]
 pub(crate) fn poll_begin(shared: &Shared, task: &Task) {
+    simulated::poll_begin(task);
     if shared.trace.recorder().is_on() {
         let (task, named) = (number(task.id()), task.name().is_some());
         with_core(|core| record(core, |lane| lane.poll_begin(task, named)));
@@ -116,6 +120,7 @@ pub(crate) fn poll_begin(shared: &Shared, task: &Task) {
 /// nothing.
 #[inline]
 pub(crate) fn poll_end(shared: &Shared, ran: &Ran<Scheduler>) {
+    simulated::poll_end(ran);
     if shared.trace.recorder().is_on() {
         let outcome = match ran {
             Ran::Pending => Outcome::Pending,
@@ -149,11 +154,13 @@ pub(crate) fn take_back(core: &Core, polled: Lender) {
 
 #[inline]
 pub(crate) fn steal(core: &Core, from: &Victim, tasks: usize) {
+    simulated::of_scheduler("steal", tasks);
     let (from, tasks) = (from.0.get(), tasks as u32);
     record(core, |lane| lane.record(Event::Steal { from, tasks }));
 }
 
 pub(crate) fn steal_slot(core: &Core, from: usize, task: &Task) {
+    simulated::of_task("steal from slot", task.id(), from);
     let task = number(task.id());
     record(core, |lane| lane.record(Event::StealSlot { from, task }));
 }
@@ -169,6 +176,7 @@ pub(crate) fn unpark(core: &Core) {
 
 /// Records that this thread unparks a worker, or starts the worker's thread.
 pub(crate) fn notify(shared: &Shared, worker: usize) {
+    simulated::of_scheduler("notify", worker);
     if shared.trace.recorder().is_on() {
         on_lane(shared, |lane| lane.record(Event::Notify { worker }));
     }

@@ -1,5 +1,6 @@
-//! The names of the module `hooks`, for builds without the recorder. Nothing here records anything,
-//! except in a simulation (`sync_shim::sim`), whose trace has these events.
+//! The names of the module `hooks`, for builds without the recorder. Only a simulation records
+//! anything here.
+use super::simulated;
 use crate::worker::{
     core::Core,
     queue::Stealer,
@@ -7,7 +8,7 @@ use crate::worker::{
     shared::{Remote, Shared},
 };
 use std::panic::Location;
-use sync_shim::{sim, sync::Arc};
+use sync_shim::sync::Arc;
 use task_header::{Id, Ran, WakeKind};
 
 pub(crate) struct Victim;
@@ -62,7 +63,7 @@ macro_rules! of_a_task {
             #[inline(always)]
             #[allow(dead_code, reason = "other features call some of them")]
             pub(crate) fn $name(_: &Shared, task: &Task $(, _: $argument)?) {
-                sim::event($kind, address(task.id()), 0);
+                simulated::of_task($kind, task.id(), 0);
             }
         )*
     };
@@ -73,46 +74,31 @@ of_a_task! {
     spawn_at("spawn", &'static Location<'static>);
     spawn_named("spawn", &'static Location<'static>);
     wake_from_outside("wake", Reason);
-    poll_begin("poll");
 }
 
-/// Returns the address by which the simulation knows a task, or 0 if there is no simulation.
 #[inline(always)]
-fn address(task: Id) -> usize {
-    if sim::is_simulated() {
-        task.address()
-    } else {
-        0
-    }
+pub(crate) fn poll_begin(_: &Shared, task: &Task) {
+    simulated::poll_begin(task);
 }
 
 #[inline(always)]
 pub(crate) fn poll_end(_: &Shared, ran: &Ran<Scheduler>) {
-    let ended = matches!(ran, Ran::Complete);
-    sim::event(
-        if ended {
-            "end of poll and task"
-        } else {
-            "end of poll"
-        },
-        0,
-        0,
-    );
+    simulated::poll_end(ran);
 }
 
 #[inline(always)]
 pub(crate) fn steal(_: &Core, _: &Victim, tasks: usize) {
-    sim::event("steal", 0, tasks as u64);
+    simulated::of_scheduler("steal", tasks);
 }
 
 #[inline(always)]
 pub(crate) fn steal_slot(_: &Core, from: usize, task: &Task) {
-    sim::event("steal from slot", address(task.id()), from as u64);
+    simulated::of_task("steal from slot", task.id(), from);
 }
 
 #[inline(always)]
 pub(crate) fn notify(_: &Shared, worker: usize) {
-    sim::event("notify", 0, worker as u64);
+    simulated::of_scheduler("notify", worker);
 }
 
 pub(crate) struct Trace;
@@ -134,7 +120,7 @@ impl Trace {
 
     #[inline(always)]
     pub(crate) fn wake(&self, _: usize, task: Id, _: WakeKind) {
-        sim::event("wake", address(task), 0);
+        simulated::of_task("wake", task, 0);
     }
 
     nothing_of_a_worker! {

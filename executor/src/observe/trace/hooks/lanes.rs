@@ -31,6 +31,7 @@ impl Trace {
     /// Records that a worker wakes a task of its runtime.
     #[inline]
     pub(crate) fn wake(&self, worker: usize, task: Id, why: WakeKind) {
+        super::super::simulated::of_task("wake", task, 0);
         self.record(worker, |lane| {
             let (task, by) = (number(task), lane.polled());
             let cause = match why {

@@ -1,0 +1,138 @@
+//! The checks of a run, and its failure.
+use super::{
+    World, epoch, stacks,
+    threads::{Panic, State, Thread},
+};
+use crate::failure::Failure;
+use std::{mem, time::Duration};
+use sync_shim::sim::{Subject, Wait};
+
+impl World {
+    /// Checks the subjects while no thread can run before the time `next`.
+    pub(super) fn check(&self, next: Option<u64>) {
+        let is_busy = |thread: &Thread| thread.state == State::Waiting(Wait::Busy);
+        let any_busy = self.threads.borrow().iter().any(is_busy);
+        let mut subjects = self.subjects.borrow_mut();
+        subjects.retain(|subject| subject.strong_count() > 0);
+        let existing = subjects.iter().filter_map(|subject| subject.upgrade());
+        for subject in existing {
+            if let Some(failure) = self.check_subject(&*subject, any_busy, next) {
+                return self.fail(failure);
+            }
+        }
+    }
+
+    fn check_subject(
+        &self,
+        subject: &dyn Subject,
+        any_busy: bool,
+        next: Option<u64>,
+    ) -> Option<Failure> {
+        if !any_busy {
+            if let Some(what) = subject.ready() {
+                return Some(Failure::LostWake(what));
+            }
+        }
+        let at = subject
+            .deadline(epoch())?
+            .saturating_duration_since(epoch());
+        let late = Duration::from_nanos(next?).checked_sub(at)?;
+        (late > self.settings.timer_bound).then_some(Failure::LateTimer(late))
+    }
+
+    /// Checks that no task has been ready for too long. A task may be one of a runtime that nobody
+    /// drives, so this looks at runs with one runtime alone.
+    pub(super) fn check_fairness(&self) {
+        if self.subjects.borrow().len() != 1 || !self.settings.fairness {
+            return;
+        }
+        let threads = self.threads.borrow();
+        let works = |id: usize| {
+            let thread = id.checked_sub(1).map(|at| &threads[at]);
+            thread.is_some_and(|thread| !thread.is_passive())
+        };
+        let starved = self.tasks.borrow_mut().find_starved(self.now.get(), works);
+        if let Some((task, polls)) = starved {
+            drop(threads);
+            self.fail(Failure::Starved { task, polls });
+        }
+    }
+
+    /// Describes the threads that have not ended.
+    pub(super) fn waits(&self) -> Vec<String> {
+        let threads = self.threads.borrow();
+        let left = threads.iter().filter(|thread| thread.state != State::Over);
+        left.map(Thread::describe).collect()
+    }
+
+    /// Ends the run with this failure, unless it has failed already. If a thread unwinds, its panic
+    /// is the failure: the rest may be a consequence.
+    pub(super) fn fail(&self, failure: Failure) {
+        let failure = match self.first_panic() {
+            Some((thread, panic)) if !matches!(failure, Failure::Panic { .. }) => {
+                let Panic { message, place, .. } = panic;
+                let message = format!("{message} (while it unwinds: {failure})");
+                Failure::Panic {
+                    thread,
+                    message,
+                    place,
+                }
+            }
+            _ => failure,
+        };
+        self.record(0, failure.kind(), 0, 0);
+        self.failure.borrow_mut().get_or_insert(failure);
+    }
+
+    /// Returns the first of the panics that go on, with the name of its thread.
+    fn first_panic(&self) -> Option<(String, Panic)> {
+        if !std::thread::panicking() {
+            return None;
+        }
+        let threads = self.threads.borrow();
+        let panics = threads
+            .iter()
+            .filter_map(|thread| Some((thread, thread.panic.as_ref()?)));
+        let first = panics.min_by_key(|(_, panic)| panic.number);
+        first.map(|(thread, panic)| (thread.name().to_owned(), panic.clone()))
+    }
+
+    /// Forgets the panics that have begun: no thread unwinds, so all were caught.
+    #[inline]
+    pub(super) fn forget_caught_panics(&self) {
+        if self.panics_go_on.get() && !std::thread::panicking() {
+            self.panics_go_on.set(false);
+            let mut threads = self.threads.borrow_mut();
+            threads.iter_mut().for_each(|thread| thread.panic = None);
+        }
+    }
+
+    /// Checks what is left. The threads that have not ended are leaked (rule 6).
+    pub(super) fn end(&self) {
+        if self.failure.borrow().is_none() {
+            let live = self.tasks.borrow().live();
+            let subjects = self.subjects.borrow();
+            let parts = subjects
+                .iter()
+                .filter(|subject| subject.strong_count() > 0)
+                .count();
+            if live > 0 {
+                self.fail(Failure::TasksLeft(live));
+            } else if parts > 0 {
+                self.fail(Failure::PartsLeft(parts));
+            }
+        }
+        self.run.end();
+        for thread in self.threads.borrow_mut().drain(..) {
+            if let Some(body) = thread.body {
+                if body.done() {
+                    stacks::give_back(body.into_stack());
+                } else {
+                    // A static of the program may still refer to a pinned value on this stack.
+                    mem::forget(body);
+                }
+                mem::forget(thread.fiber);
+            }
+        }
+    }
+}

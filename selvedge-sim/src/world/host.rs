@@ -1,0 +1,293 @@
+//! The calls from the stacks of the fibers.
+use super::{
+    World, epoch, stacks,
+    threads::{Body, Panic, State, Thread},
+};
+use crate::failure::Failure;
+use corosensei::Yielder;
+use std::{
+    io,
+    panic::{self, AssertUnwindSafe, Location},
+    ptr,
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+use sync_shim::sim::{Fiber, Host, Subject, Wait};
+
+/// How much time passes in a reading of the clock. Without it a thread that reads the clock until
+/// some time has passed would never end.
+const READING: u64 = 20;
+
+/// How much time a poll takes at least. Without it tasks that only yield would stop the time.
+const POLL: u64 = 100;
+
+impl World {
+    /// Begins a wait of this thread. The caller switches to the loop then.
+    fn begin_wait(
+        &self,
+        id: u32,
+        on: Wait,
+        limit: Option<Duration>,
+        at: &'static Location<'static>,
+    ) {
+        let until = limit.map_or(u64::MAX, |limit| {
+            let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+            self.now.get().saturating_add(nanos)
+        });
+        let wait = {
+            let mut threads = self.threads.borrow_mut();
+            let thread = &mut threads[id as usize - 1];
+            thread.state = State::Waiting(on);
+            thread.waits += 1;
+            (thread.timed_out, thread.waits_at) = (false, at);
+            thread.waits
+        };
+        // A limit beyond the end of time never ends a wait.
+        if until < u64::MAX {
+            self.limits.borrow_mut().add(until, id, wait);
+            self.next_limit.set(self.next_limit.get().min(until));
+        }
+    }
+
+    /// Lets other threads run during the wait. Returns whether it ended before its limit.
+    fn end_wait(&self, id: u32) -> bool {
+        self.switch(id);
+        !self.threads.borrow()[id as usize - 1].timed_out
+    }
+}
+
+impl Host for World {
+    fn now(&self) -> Instant {
+        self.now.set(self.now.get() + READING);
+        epoch() + Duration::from_nanos(self.now.get())
+    }
+
+    fn epoch(&self) -> Instant {
+        epoch()
+    }
+
+    fn random(&self) -> u64 {
+        self.for_program.borrow_mut().next()
+    }
+
+    #[inline]
+    fn point(&self, fiber: &Fiber) {
+        let points = self.points.get() + 1;
+        self.points.set(points);
+        self.watched.beat(points);
+        self.now.set(self.now.get() + POLL);
+        let id = self.current.get();
+        if self.polls_take_time {
+            let mut choices = self.choices.borrow_mut();
+            let cost = choices.next(u32::MAX, || {
+                self.rule.borrow().cost(&mut self.for_choices.borrow_mut())
+            });
+            drop(choices);
+            if cost > 0 {
+                let time = Duration::from_nanos(100 * u64::from(cost));
+                self.wait(fiber, Wait::Busy, Some(time), Location::caller());
+                return;
+            }
+        }
+        self.fire_limits();
+        if self.steps.get() + points > self.settings.steps || self.failure.borrow().is_some() {
+            // The loop of `run` ends the run.
+            self.ready.borrow_mut().push(id);
+            self.switch(id);
+        } else if !self.ready.borrow().is_empty() && !self.stays(id, 1) {
+            self.switch(id);
+        }
+    }
+
+    #[inline]
+    fn preempt(&self, times: u64) {
+        let id = self.current.get();
+        if id > 0 && !self.ready.borrow().is_empty() && !self.stays(id, times) {
+            self.switch(id);
+        }
+    }
+
+    fn wait(
+        &self,
+        fiber: &Fiber,
+        on: Wait,
+        limit: Option<Duration>,
+        at: &'static Location<'static>,
+    ) -> bool {
+        if let Wait::Join(other) = on {
+            if self.threads.borrow()[other as usize - 1].state == State::Over {
+                return true;
+            }
+        }
+        let id = fiber.id() as u32;
+        self.begin_wait(id, on, limit, at);
+        self.end_wait(id)
+    }
+
+    fn unlock_and_wait(
+        &self,
+        fiber: &Fiber,
+        unlocked: Wait,
+        on: Wait,
+        limit: Option<Duration>,
+        at: &'static Location<'static>,
+    ) -> bool {
+        let id = fiber.id() as u32;
+        self.begin_wait(id, on, limit, at);
+        self.wake_all_of(unlocked, true);
+        self.end_wait(id)
+    }
+
+    fn park(&self, fiber: &Fiber, limit: Option<Duration>, at: &'static Location<'static>) {
+        self.preempt(8);
+        let id = fiber.id() as u32;
+        let take = || std::mem::take(&mut self.threads.borrow_mut()[id as usize - 1].has_token);
+        if take() {
+            return;
+        }
+        self.record(fiber.id(), "park", 0, 0);
+        self.wait(fiber, Wait::Park, limit, at);
+        take();
+        self.record(fiber.id(), "unparked", 0, 0);
+    }
+
+    fn unpark(&self, id: u64) {
+        self.preempt(8);
+        self.record(u64::from(self.current.get()), "unpark", 0, id);
+        let state = {
+            let mut threads = self.threads.borrow_mut();
+            let thread = &mut threads[id as usize - 1];
+            thread.has_token = true;
+            thread.state
+        };
+        if state == State::Waiting(Wait::Park) {
+            self.wake(id as u32);
+        }
+        self.preempt(4);
+    }
+
+    fn notify(&self, on: Wait, all: bool) {
+        let any = self.wake_all_of(on, all);
+        self.preempt(if any { 4 } else { 16 });
+    }
+
+    fn spawn(&self, name: Option<Arc<str>>, f: Box<dyn FnOnce()>) -> io::Result<u64> {
+        let stack = stacks::take()?;
+        let id = self.threads.borrow().len() as u64 + 1;
+        let world = ptr::from_ref(self);
+        let body = Body::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+            // SAFETY: the world outlives its threads.
+            let world = unsafe { &*world };
+            let fiber = {
+                let mut threads = world.threads.borrow_mut();
+                let thread = &mut threads[id as usize - 1];
+                thread.yielder = yielder;
+                ptr::from_ref(&*thread.fiber)
+            };
+            let ended = panic::catch_unwind(AssertUnwindSafe(|| {
+                f();
+                // SAFETY: the box of the fiber stays until the end of the run.
+                let fiber = unsafe { &*fiber };
+                // SAFETY: the fiber is the current one, and `f` has returned.
+                unsafe { fiber.end() };
+            }));
+            if let Err(payload) = ended {
+                // std aborts then, too.
+                eprintln!("selvedge-sim: a thread-local has panicked in its drop");
+                std::mem::forget(payload);
+                std::process::abort();
+            }
+        });
+        self.rule
+            .borrow_mut()
+            .add_thread(&mut self.for_choices.borrow_mut());
+        self.watched.add_thread(name.as_deref());
+        // SAFETY: the world is in a box that stays until the end of the run.
+        let fiber = unsafe { Fiber::new(ptr::from_ref(self), self.run.clone(), id, name) };
+        self.threads.borrow_mut().push(Thread {
+            fiber: Box::new(fiber),
+            state: State::Ready,
+            body: Some(body),
+            yielder: ptr::null(),
+            has_token: false,
+            timed_out: false,
+            waits: 0,
+            waits_at: Location::caller(),
+            panic: None,
+        });
+        self.live.set(self.live.get() + 1);
+        self.record(u64::from(self.current.get()), "thread", 0, id);
+        self.ready.borrow_mut().push(id as u32);
+        self.preempt(2);
+        Ok(id)
+    }
+
+    fn panic_begins(&self, fiber: &Fiber, message: &str, place: Option<String>) -> bool {
+        // A panic of the simulator itself may come while it has borrowed its threads.
+        if let Ok(mut threads) = self.threads.try_borrow_mut() {
+            let number = self.panics.get();
+            self.panics.set(number + 1);
+            self.panics_go_on.set(true);
+            let message = message.to_owned();
+            threads[fiber.id() as usize - 1].panic = Some(Panic {
+                message,
+                place,
+                number,
+            });
+            drop(threads);
+            self.record(fiber.id(), "panic", 0, 0);
+        }
+        !self.settings.is_quiet
+    }
+
+    fn panic_ends_thread(&self, fiber: &Fiber, message: &str) {
+        let begun = self.threads.borrow_mut()[fiber.id() as usize - 1]
+            .panic
+            .take();
+        // A panic that was resumed did not call the panic hook.
+        let begun = begun.filter(|begun| begun.message == message);
+        self.fail(Failure::Panic {
+            thread: fiber.name().map_or("unnamed", |name| name).to_owned(),
+            message: message.to_owned(),
+            place: begun.and_then(|begun| begun.place),
+        });
+    }
+
+    #[inline]
+    fn event(&self, fiber: &Fiber, kind: &'static str, address: usize, number: u64) {
+        let thread = fiber.id();
+        let task = {
+            let mut tasks = self.tasks.borrow_mut();
+            match kind {
+                "spawn" | "wake" => tasks.wake(address),
+                "poll" => tasks.begin_poll(thread, address),
+                "end of poll" | "end of poll and task" => tasks.end_poll(thread, number == 1),
+                _ => {}
+            }
+            match address {
+                0 => 0,
+                address => tasks.number(address),
+            }
+        };
+        self.record(thread, kind, task, number);
+        if kind == "poll" && self.tasks.borrow().is_look_due() {
+            self.check_fairness();
+        }
+    }
+
+    fn allocated(&self, task: usize) {
+        self.tasks.borrow_mut().allocate(task);
+    }
+
+    fn freed(&self, task: usize) {
+        self.tasks.borrow_mut().free(task);
+    }
+
+    fn name_of(&self, task: usize) -> u64 {
+        self.tasks.borrow_mut().number(task)
+    }
+
+    fn watch(&self, subject: Weak<dyn Subject>) {
+        self.subjects.borrow_mut().push(subject);
+    }
+}

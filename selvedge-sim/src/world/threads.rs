@@ -1,0 +1,74 @@
+//! The threads of a run, and what each waits for.
+use corosensei::{Coroutine, Yielder, stack::DefaultStack};
+use std::panic::Location;
+use sync_shim::sim::{Fiber, Wait};
+
+pub(super) type Body = Coroutine<(), (), (), DefaultStack>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Ready,
+    Waiting(Wait),
+    Over,
+}
+
+pub(super) struct Thread {
+    pub(super) fiber: Box<Fiber>,
+    pub(super) state: State,
+    /// `None` while the thread runs, and when it is over.
+    pub(super) body: Option<Body>,
+    pub(super) yielder: *const Yielder<(), ()>,
+    /// Whether the next park ends at once.
+    pub(super) has_token: bool,
+    pub(super) timed_out: bool,
+    /// Counts the waits, so that a time limit ends only its own wait.
+    pub(super) waits: u64,
+    pub(super) waits_at: &'static Location<'static>,
+    /// The panic that has begun in this thread, if it may still go on.
+    pub(super) panic: Option<Panic>,
+}
+
+/// A panic that has begun.
+#[derive(Clone)]
+pub(super) struct Panic {
+    pub(super) message: String,
+    pub(super) place: Option<String>,
+    /// Counts the panics of the run.
+    pub(super) number: u64,
+}
+
+impl Thread {
+    /// Returns whether this is the wait with this number, and goes on.
+    pub(super) fn is_in_wait(&self, number: u64) -> bool {
+        self.waits == number && matches!(self.state, State::Waiting(_))
+    }
+
+    /// Returns whether the thread neither runs, nor can run, nor will run by itself after a time.
+    pub(super) fn is_passive(&self) -> bool {
+        match self.state {
+            State::Ready | State::Waiting(Wait::Busy) => false,
+            State::Waiting(_) | State::Over => true,
+        }
+    }
+
+    /// Returns the thread's name, for a report.
+    pub(super) fn name(&self) -> &str {
+        self.fiber.name().map_or("unnamed", |name| name)
+    }
+
+    /// Describes the thread and its wait.
+    pub(super) fn describe(&self) -> String {
+        let what = match self.state {
+            State::Ready => "can run".to_owned(),
+            State::Over => "has ended".to_owned(),
+            State::Waiting(Wait::Park) => "is parked".to_owned(),
+            State::Waiting(Wait::Lock(_)) => "waits for a lock".to_owned(),
+            State::Waiting(Wait::Condvar(_)) => "waits for a condition variable".to_owned(),
+            State::Waiting(Wait::Join(id)) => format!("waits for the end of thread {id}"),
+            State::Waiting(Wait::Busy) => "is busy".to_owned(),
+            State::Waiting(Wait::Sleep) => "sleeps".to_owned(),
+        };
+        let (id, name, at) = (self.fiber.id(), self.name(), self.waits_at);
+        format!("thread {id} ({name}) {what}, at {at}")
+    }
+}
