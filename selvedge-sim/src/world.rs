@@ -43,7 +43,7 @@ use std::{
 };
 use sync_shim::sim::{Fiber, Host, Run, Subject, Wait};
 use tasks::Tasks;
-use threads::{State, Thread};
+use threads::{State, Threads};
 
 /// How long, in nanoseconds, the other threads may go on after the main function has ended.
 const TIME_AFTER_MAIN: u64 = 60_000_000_000;
@@ -54,7 +54,7 @@ pub(crate) struct World {
     now: Cell<u64>,
     /// The end of the first time limit, or `u64::MAX`.
     next_limit: Cell<u64>,
-    threads: RefCell<Vec<Thread>>,
+    threads: RefCell<Threads>,
     ready: RefCell<Vec<u32>>,
     limits: RefCell<Limits>,
     rule: RefCell<Rule>,
@@ -139,7 +139,7 @@ impl World {
         while self.failure.borrow().is_none() {
             self.fire_limits();
             if ends_at.is_none() && self.threads.borrow()[0].state == State::Over {
-                ends_at = Some(self.now.get() + TIME_AFTER_MAIN);
+                ends_at = Some(self.now.get().saturating_add(TIME_AFTER_MAIN));
             }
             if self.ready.borrow().is_empty() {
                 if self.live.get() == 0 {

@@ -350,3 +350,13 @@ fn long_computation_without_a_watchdog_ends() {
     });
     run.unwrap();
 }
+
+/// Fails if the clock jumps to the end of a sleep of centuries: it overflows there.
+#[test]
+fn sleep_of_centuries_beside_a_park_without_end_is_a_deadlock() {
+    let run = Sim::new(1).run_main(|| {
+        let sleeper = thread::spawn(|| thread::sleep(Duration::from_nanos(u64::MAX - 1_000_000)));
+        sleeper.join().unwrap();
+    });
+    assert_eq!(kind(&run), "deadlock");
+}

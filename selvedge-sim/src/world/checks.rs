@@ -1,10 +1,10 @@
 //! The checks of a run, and its failure.
 use super::{
-    World, epoch, stacks,
+    World, epoch,
     threads::{Panic, State, Thread},
 };
 use crate::failure::Failure;
-use std::{mem, time::Duration};
+use std::time::Duration;
 use sync_shim::sim::{Subject, Wait};
 
 impl World {
@@ -123,16 +123,6 @@ impl World {
             }
         }
         self.run.end();
-        for thread in self.threads.borrow_mut().drain(..) {
-            if let Some(body) = thread.body {
-                if body.done() {
-                    stacks::give_back(body.into_stack());
-                } else {
-                    // A static of the program may still refer to a pinned value on this stack.
-                    mem::forget(body);
-                }
-                mem::forget(thread.fiber);
-            }
-        }
+        self.threads.take();
     }
 }

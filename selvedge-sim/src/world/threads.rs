@@ -1,6 +1,10 @@
 //! The threads of a run, and what each waits for.
 use corosensei::{Coroutine, Yielder, stack::DefaultStack};
-use std::panic::Location;
+use std::{
+    mem,
+    ops::{Deref, DerefMut},
+    panic::Location,
+};
 use sync_shim::sim::{Fiber, Wait};
 
 pub(super) type Body = Coroutine<(), (), (), DefaultStack>;
@@ -26,6 +30,37 @@ pub(super) struct Thread {
     pub(super) waits_at: &'static Location<'static>,
     /// The panic that has begun in this thread, if it may still go on.
     pub(super) panic: Option<Panic>,
+}
+
+/// The threads of a run. The drop leaks those that have not ended, and frees the others. A drop of
+/// an unfinished body would unwind its stack, which runs code of the program on a fiber that is no
+/// longer there. A static of the program may also refer to a pinned value on that stack.
+#[derive(Default)]
+pub(super) struct Threads(Vec<Thread>);
+
+impl Deref for Threads {
+    type Target = Vec<Thread>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Threads {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        for thread in self.0.drain(..) {
+            if let Some(body) = thread.body {
+                mem::forget(body);
+                mem::forget(thread.fiber);
+            }
+        }
+    }
 }
 
 /// A panic that has begun.
