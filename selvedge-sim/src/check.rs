@@ -20,14 +20,11 @@ const REPLAY: &str = "SELVEDGE_SIM_REPLAY";
 /// });
 /// ```
 ///
-/// There is no attribute for this: the scenario is a function of [`Sim`], so that
-/// [`explore`](crate::explore()) and [`Replay`] take it too, and the seeds and the settings are
-/// where a reader looks for them. An attribute would save one line, and cost its users the
-/// crates that parse Rust.
-///
 /// # Panics
 /// If a run fails, or if the replay cannot be read.
 #[track_caller]
+// It is no attribute, as `explore` and `Replay` take the same function of `Sim`, and an attribute
+// would cost its users the crates that parse Rust.
 pub fn check(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) {
     let at = Location::caller();
     let name = format!("{}:{}", at.file(), at.line());

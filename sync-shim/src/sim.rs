@@ -15,9 +15,10 @@
 //! 4. Atomics, cells and allocation are std's. So fibers never switch within a protocol of atomics:
 //!    that is what loom and shuttle are for. They switch where a thread waits, around each call
 //!    that may let another thread go on (a lock, an unlock, an unpark, a notification, a spawn),
-//!    and at each [`point`] and [`preempt`].
+//!    and at each [`point`].
 //! 5. A handle to a fiber knows its `Run`. It never reaches a fiber of another run: an unpark after
-//!    the end of its run does nothing, and any other use outside of its run panics.
+//!    the end of its run does nothing. An unpark while the run goes on, and a join of a thread that
+//!    has not ended, panic outside of the run.
 
 /// Returns whether this thread is simulated. A constant without the cfg `selvedge_sim`.
 #[inline(always)]
@@ -34,14 +35,6 @@ pub fn is_simulated() -> bool {
 pub fn point() {
     #[cfg(all(selvedge_sim, feature = "std"))]
     with_host(|host, fiber| host.point(fiber));
-}
-
-/// Lets the simulator switch to another thread, without a lapse of time: the system may replace a
-/// thread here, and another thread can see what this one has done.
-#[inline(always)]
-pub fn preempt() {
-    #[cfg(all(selvedge_sim, feature = "std"))]
-    with_host(|host, _| host.preempt(4));
 }
 
 /// Records an event of this thread. `task` is the address of a task, or 0.

@@ -25,11 +25,11 @@ const MAX_READERS: u32 = u32::MAX >> 3;
 ///
 /// | event | here | in tokio |
 /// |---|---|---|
-/// | the last unlock before the first waiter may enter | the waiter is woken, with the readers behind it if it is a reader | they have the lock |
-/// | a task asks for a lock that admits it, while others wait | it gets the lock | it waits behind all others |
-/// | a reader unlocks, others stay, and the first waiter is a writer | later readers wait behind the writer | |
+/// | the first waiter may enter after an unlock | it is woken; a reader with those behind it | they enter |
+/// | a task asks for a lock that admits it, others wait | it enters | it waits behind all |
+/// | a reader unlocks, others stay, a writer is first | later readers wait behind it | |
 /// | the woken task is not admitted | it is the next one in, and others wait behind it | |
-/// | `try_read` or `try_write` while tasks wait | gets the lock, if that admits it | never gets it |
+/// | `try_read` or `try_write` while tasks wait | enters, if the lock admits it | fails |
 ///
 /// So short sections without an await run one after the other, without a change of tasks. A waiter
 /// is overtaken only in the cases above. Among waiters the order is first come, first served.

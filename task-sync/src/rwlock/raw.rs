@@ -24,9 +24,12 @@
 //! |---|---|---|
 //! | `WRITER` | a writer is in the lock | the task that enters or leaves; a hand-over sets it |
 //! | readers | the number of readers in the lock | the same |
-//! | woken | the waiters that were released with `Turn::Try`, and have not tried yet | the holder of the queue's lock adds; the owner of such a waiter subtracts |
+//! | woken | the waiters with `Turn::Try` that have not tried yet | see below |
 //! | `QUEUED` | a waiter is queued | the holder of the queue's lock |
 //! | `HANDOFF` | nobody may overtake the first waiter | the holder of the queue's lock |
+//!
+//! The holder of the queue's lock adds to the number of woken waiters when it releases them. The
+//! owner of such a waiter subtracts one.
 //!
 //! # Rules
 //!
