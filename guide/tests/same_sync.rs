@@ -482,6 +482,11 @@ macro_rules! same {
                     any(),
                 );
                 let _ = $rt::sync::mpsc::Sender::send(any::<&$rt::sync::mpsc::Sender<u8>>(), 1);
+                let _ = $rt::sync::mpsc::Sender::send_timeout(
+                    any::<&$rt::sync::mpsc::Sender<u8>>(),
+                    1,
+                    std::time::Duration::ZERO,
+                );
                 let _ =
                     $rt::sync::mpsc::Sender::strong_count(any::<&$rt::sync::mpsc::Sender<u8>>());
                 let _ = $rt::sync::mpsc::Sender::try_reserve(any::<&$rt::sync::mpsc::Sender<u8>>());

@@ -46,9 +46,16 @@ struct Settings {
 /// The names of the arguments, for the messages of errors.
 const ARGUMENTS: &str = "flavor, worker_threads, start_paused, unhandled_panic, name and crate";
 
-pub(crate) fn expand(arguments: TokenStream, item: TokenStream, kind: Kind) -> TokenStream {
+/// Expands the attribute. `path` is that of the crate with the runtime, unless an argument names
+/// another one.
+pub(crate) fn expand(
+    arguments: TokenStream,
+    item: TokenStream,
+    kind: Kind,
+    path: &str,
+) -> TokenStream {
     let expanded = syn::parse2::<ItemFn>(item.clone())
-        .and_then(|function| in_a_runtime(arguments, function, kind));
+        .and_then(|function| in_a_runtime(arguments, function, kind, path));
     // Beside the error, the expansion keeps the item. So the compiler also reports the item's own
     // errors, and the errors of the code that uses the item.
     expanded.unwrap_or_else(|error| {
@@ -57,7 +64,12 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream, kind: Kind) -> T
     })
 }
 
-fn in_a_runtime(arguments: TokenStream, mut function: ItemFn, kind: Kind) -> Result<TokenStream> {
+fn in_a_runtime(
+    arguments: TokenStream,
+    mut function: ItemFn,
+    kind: Kind,
+    path: &str,
+) -> Result<TokenStream> {
     if function.sig.asyncness.take().is_none() {
         let what = "the function is not async: write `async fn`";
         return Err(Error::new(function.sig.fn_token.span(), what));
@@ -67,7 +79,7 @@ fn in_a_runtime(arguments: TokenStream, mut function: ItemFn, kind: Kind) -> Res
             return Err(Error::new(input.span(), "the function takes no arguments"));
         }
     }
-    let settings = Settings::parse(arguments, kind)?;
+    let settings = Settings::parse(arguments, kind, path)?;
     let path = &settings.path;
     let mut builder = match settings.flavor {
         Flavor::MultiThread => quote! { #path::runtime::Builder::new_multi_thread() },
@@ -150,7 +162,7 @@ fn can_be_named(output: &Type) -> bool {
 }
 
 impl Settings {
-    fn parse(arguments: TokenStream, kind: Kind) -> Result<Self> {
+    fn parse(arguments: TokenStream, kind: Kind, path: &str) -> Result<Self> {
         let mut settings = Self {
             flavor: match kind {
                 Kind::Main => Flavor::MultiThread,
@@ -160,7 +172,7 @@ impl Settings {
             start_paused: None,
             unhandled_panic: None,
             name: None,
-            path: parse_quote! { ::selvedge },
+            path: syn::parse_str(path)?,
         };
         let arguments = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(arguments)?;
         let mut seen: Vec<String> = Vec::new();

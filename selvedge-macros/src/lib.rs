@@ -18,7 +18,16 @@ use proc_macro::TokenStream;
 /// ```
 #[proc_macro_attribute]
 pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    entry::expand(arguments.into(), item.into(), entry::Kind::Main).into()
+    expand(arguments, item, entry::Kind::Main, "::selvedge")
+}
+
+/// [`macro@main`], for a crate of the name `tokio` that re-exports it under the name `main`.
+///
+/// The argument `crate` is `::tokio` if it is left out.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn tokio_main(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand(arguments, item, entry::Kind::Main, "::tokio")
 }
 
 /// Runs an async test in a runtime of its own, on the test's thread unless the flavor says
@@ -35,7 +44,20 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    entry::expand(arguments.into(), item.into(), entry::Kind::Test).into()
+    expand(arguments, item, entry::Kind::Test, "::selvedge")
+}
+
+/// [`macro@test`], for a crate of the name `tokio` that re-exports it under the name `test`.
+///
+/// The argument `crate` is `::tokio` if it is left out.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn tokio_test(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand(arguments, item, entry::Kind::Test, "::tokio")
+}
+
+fn expand(arguments: TokenStream, item: TokenStream, kind: entry::Kind, path: &str) -> TokenStream {
+    entry::expand(arguments.into(), item.into(), kind, path).into()
 }
 
 /// Awaits several futures at once, and runs the handler of the future that is ready first.

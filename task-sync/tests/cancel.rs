@@ -352,7 +352,7 @@ fn mpsc_sends_end_with_the_close() {
         let sent = cancel.drive(tx.send(1), || drop(rx));
         must_fail(sent.map(|sent| sent.is_err()));
         let (tx, mut rx) = full();
-        let sent = cancel.drive(tx.send_timeout(1, pending::<()>()), || rx.close());
+        let sent = cancel.drive(tx.send_until(1, pending::<()>()), || rx.close());
         must_fail(sent.map(|sent| sent.is_err()));
         let (tx, mut rx) = full();
         let reserved = cancel.drive(tx.reserve(), || rx.close());

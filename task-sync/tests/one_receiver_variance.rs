@@ -77,7 +77,7 @@ fn futures_are_send() {
     is_send(&tx.reserve_many(1));
     is_send(&tx.clone().reserve_owned());
     is_send(&tx.closed());
-    is_send(&tx.send_timeout(NotSync::new(1), async {}));
+    is_send(&tx.send_until(NotSync::new(1), async {}));
     is_send(&rx.recv());
     is_send(&rx.recv_many(&mut Vec::new(), 1));
     is_send(&oneshot::channel::<NotSync>().0.closed());

@@ -5,7 +5,7 @@ use super::*;
 fn error(arguments: &str, item: &str, kind: Kind) -> String {
     let function = syn::parse_str::<ItemFn>(item).unwrap();
     let arguments = arguments.parse().unwrap();
-    match in_a_runtime(arguments, function, kind) {
+    match in_a_runtime(arguments, function, kind, "::selvedge") {
         Ok(expanded) => panic!("the attribute accepts it: {expanded}"),
         Err(error) => error.to_string(),
     }
@@ -59,24 +59,38 @@ fn wrong_function_is_an_error() {
 #[test]
 fn refused_function_stays_beside_its_error() {
     let item = quote! { fn main() { other() } };
-    let expanded = expand(TokenStream::new(), item, Kind::Main).to_string();
+    let expanded = expand(TokenStream::new(), item, Kind::Main, "::selvedge").to_string();
     assert!(expanded.contains("compile_error") && expanded.contains("other"));
 }
 
 #[test]
 fn test_runs_on_its_own_thread_unless_a_flavor_is_set() {
     let item = quote! { async fn a() {} };
-    let expanded = |arguments: TokenStream, kind| expand(arguments, item.clone(), kind).to_string();
+    let expanded = |arguments: TokenStream, kind| {
+        expand(arguments, item.clone(), kind, "::selvedge").to_string()
+    };
     assert!(expanded(TokenStream::new(), Kind::Test).contains("new_current_thread"));
     assert!(expanded(TokenStream::new(), Kind::Main).contains("new_multi_thread"));
     let multi = quote! { flavor = "multi_thread", worker_threads = 3 };
     assert!(expanded(multi, Kind::Test).contains("worker_threads (3usize)"));
 }
 
+#[test]
+fn path_of_the_runtime_is_the_given_one_or_that_of_crate() {
+    let expanded = |arguments: TokenStream| {
+        expand(arguments, quote! { async fn a() {} }, Kind::Main, "::tokio").to_string()
+    };
+    let without = expanded(TokenStream::new());
+    assert!(without.contains(":: tokio :: runtime") && !without.contains("selvedge"));
+    let with = expanded(quote! { crate = "::other" });
+    assert!(with.contains(":: other :: runtime") && !with.contains("tokio"));
+}
+
 /// Returns the place of the error, as the compiler shows it.
 fn place(arguments: &str) -> (usize, usize) {
     let function = syn::parse_str::<ItemFn>("async fn main() {}").unwrap();
-    let error = in_a_runtime(arguments.parse().unwrap(), function, Kind::Main).unwrap_err();
+    let arguments = arguments.parse().unwrap();
+    let error = in_a_runtime(arguments, function, Kind::Main, "::selvedge").unwrap_err();
     let span = error.span();
     (span.start().column, span.end().column)
 }
@@ -100,7 +114,7 @@ fn error_points_at_its_argument() {
 fn local_flavor_builds_a_local_runtime() {
     let expanded = |arguments: TokenStream| {
         let item = quote! { async fn a() {} };
-        expand(arguments, item, Kind::Test).to_string()
+        expand(arguments, item, Kind::Test, "::selvedge").to_string()
     };
     let local = expanded(quote! { flavor = "local", name = "near" });
     assert!(local.contains("new_current_thread") && local.contains("build_local"));

@@ -147,18 +147,18 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends a message, as soon as there is room, unless `timeout` is ready first.
+    /// Sends a message, as soon as there is room, unless `end` is ready first.
     ///
-    /// `timeout` is a future of your runtime that sleeps. tokio's method takes a duration.
+    /// `end` may be a future of your runtime that sleeps.
     ///
     /// ```
     /// use task_sync::mpsc::{self, error::SendTimeoutError};
     ///
     /// let (tx, _rx) = mpsc::channel(1);
     /// futures::executor::block_on(async {
-    ///     tx.send_timeout(1, std::future::pending::<()>()).await.unwrap();
+    ///     tx.send_until(1, std::future::pending::<()>()).await.unwrap();
     ///     let no_time = std::future::ready(());
-    ///     assert_eq!(tx.send_timeout(2, no_time).await, Err(SendTimeoutError::Timeout(2)));
+    ///     assert_eq!(tx.send_until(2, no_time).await, Err(SendTimeoutError::Timeout(2)));
     /// });
     /// ```
     ///
@@ -167,19 +167,19 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     /// Hands the message back: see [`SendTimeoutError`].
-    pub async fn send_timeout<F: Future>(
+    pub async fn send_until<F: Future>(
         &self,
         message: T,
-        timeout: F,
+        end: F,
     ) -> Result<(), SendTimeoutError<T>> {
         let reserved = {
             let mut reserved = pin!(reserve(&self.tx, 1));
-            let mut timeout = pin!(timeout);
+            let mut end = pin!(end);
             poll_fn(|cx| {
                 if let Poll::Ready(reserved) = reserved.as_mut().poll(cx) {
                     return Poll::Ready(Some(reserved));
                 }
-                timeout.as_mut().poll(cx).map(|_| None)
+                end.as_mut().poll(cx).map(|_| None)
             })
             .await
         };
@@ -191,6 +191,43 @@ impl<T> Sender<T> {
             Some(Err(())) => Err(SendTimeoutError::Closed(message)),
             None => Err(SendTimeoutError::Timeout(message)),
         }
+    }
+
+    /// Sends a message, as soon as there is room, unless the time is over first.
+    ///
+    /// The timer is one of the crate `net-driver`, so the caller must be in a runtime that has a
+    /// driver of that crate. [`send_until`](Self::send_until) takes a timer of any runtime.
+    ///
+    /// ```
+    /// use net_driver::Driver;
+    /// use std::time::Duration;
+    /// use task_sync::mpsc::{self, error::SendTimeoutError};
+    ///
+    /// let mut park = Driver::new(1).park(0);
+    /// let (tx, _rx) = mpsc::channel(1);
+    /// park.block_on(async {
+    ///     let limit = Duration::from_millis(1);
+    ///     tx.send_timeout(1, limit).await.unwrap();
+    ///     assert_eq!(tx.send_timeout(2, limit).await, Err(SendTimeoutError::Timeout(2)));
+    /// });
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As of [`send`](Self::send).
+    ///
+    /// # Errors
+    /// Hands the message back: see [`SendTimeoutError`].
+    ///
+    /// # Panics
+    /// If it has to wait where there is no driver.
+    #[cfg(feature = "net-driver")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "net-driver")))]
+    pub async fn send_timeout(
+        &self,
+        message: T,
+        limit: core::time::Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        self.send_until(message, net_driver::time::sleep(limit)).await
     }
 
     /// Blocks the thread as [`send`](Self::send) suspends a task.

@@ -55,7 +55,7 @@ pub enum TrySendError<T> {
 /// let (tx, rx) = mpsc::channel(1);
 /// tx.send(1).await.unwrap();
 /// let no_time = async {};
-/// let error = tx.send_timeout(2, no_time).await.unwrap_err();
+/// let error = tx.send_until(2, no_time).await.unwrap_err();
 /// assert_eq!(error, SendTimeoutError::Timeout(2));
 /// assert_eq!(error.into_inner(), 2);
 /// # });

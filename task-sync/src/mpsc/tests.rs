@@ -297,17 +297,17 @@ fn permit_of_a_dropped_receiver_drops_its_message() {
 }
 
 #[test]
-fn send_timeout_hands_the_message_back() {
+fn send_until_hands_the_message_back() {
     let (tx, mut rx) = channel(1);
     block_on(async {
         let forever = core::future::pending::<()>;
-        tx.send_timeout(1, forever()).await.unwrap();
-        let late = tx.send_timeout(2, async {}).await;
+        tx.send_until(1, forever()).await.unwrap();
+        let late = tx.send_until(2, async {}).await;
         assert_eq!(late, Err(SendTimeoutError::Timeout(2)));
         rx.recv().await.unwrap();
         assert_eq!(tx.capacity(), 1);
         rx.close();
-        let closed = tx.send_timeout(3, forever()).await;
+        let closed = tx.send_until(3, forever()).await;
         assert_eq!(closed, Err(SendTimeoutError::Closed(3)));
     });
 }
