@@ -20,19 +20,21 @@
 //!    It has no kind, runs beside any job, and is counted in `beside`. A task starts such a job
 //!    once every write has ended. The job does not wait for a read, which may last for ever (a
 //!    pipe, a terminal).
-use crate::{budget::poll_proceed, dropped, on_blocking_thread, pool};
+use crate::{
+    budget::poll_proceed,
+    dropped, on_blocking_thread, pool,
+    waiters::{self, Waiters},
+};
 use blocking_threads::CurrentPool;
 use std::{
-    collections::BTreeMap,
     fs,
     future::poll_fn,
     io::{self, ErrorKind, IoSlice, Read, Seek, SeekFrom, Write},
     mem,
     ops::Range,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker, ready},
 };
-use sync_shim::panics::contain;
 
 pub(super) struct Cursor {
     file: Arc<fs::File>,
@@ -52,8 +54,7 @@ struct State {
     writer: Option<Waker>,
     /// The wakers of the other tasks that wait for the end of the job. Each task has its key in a
     /// [`Waiting`].
-    others: BTreeMap<u64, Waker>,
-    next_key: u64,
+    others: Waiters,
     buffer: Vec<u8>,
     /// The bytes of `buffer` that were read and that no task has taken.
     ahead: Range<usize>,
@@ -110,9 +111,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        let waker = state.others.remove(&self.key);
-        drop(state);
+        let waker = self.shared.lock().others.remove(self.key);
         drop(waker);
     }
 }
@@ -144,8 +143,7 @@ impl Cursor {
                     if is_ready(&state) {
                         return Poll::Ready(f(state));
                     }
-                    state.next_key += 1;
-                    let key = state.next_key;
+                    let key = state.others.new_key();
                     waiting.insert(Waiting { shared, key })
                 }
             };
@@ -406,56 +404,26 @@ impl Drop for Running {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        waiters::lock(&self.0)
     }
 
     /// Locks the state, if `is_ready` returns true for it. Otherwise keeps the task's waker.
-    ///
-    /// The functions of a waker are user code, and may use the file. So wakers are cloned and
-    /// dropped without the lock.
     fn poll(
         &self,
         cx: &Context<'_>,
         task: Waiter,
         is_ready: impl Fn(&State) -> bool,
     ) -> Poll<MutexGuard<'_, State>> {
-        let mut cloned = None;
-        loop {
-            let mut state = self.lock();
-            if is_ready(&state) {
-                let Some(unused) = cloned.take() else {
-                    return Poll::Ready(state);
-                };
-                drop(state);
-                drop::<Waker>(unused);
-                continue;
-            }
-            let kept = state.waker(task);
-            if kept.is_some_and(|kept| kept.will_wake(cx.waker())) {
-                return Poll::Pending;
-            }
-            let Some(waker) = cloned.take() else {
-                drop(state);
-                cloned = Some(cx.waker().clone());
-                continue;
-            };
-            let replaced = state.replace_waker(task, waker);
-            drop(state);
-            drop(replaced);
-            return Poll::Pending;
-        }
+        waiters::poll_lock(&self.0, cx, is_ready, |state| state.waker(task))
     }
 }
 
-/// Wakes tasks without the lock. If a waker panics, the other tasks are woken all the same, and the
-/// caller goes on.
+/// Wakes all tasks that wait, without the lock.
 fn wake_all(mut state: MutexGuard<'_, State>) {
     let ends = [state.reader.take(), state.writer.take()];
-    let others = mem::take(&mut state.others).into_values();
+    let others = state.others.take();
     drop(state);
-    for waker in ends.into_iter().flatten().chain(others) {
-        contain(|| waker.wake());
-    }
+    waiters::wake_all(ends.into_iter().flatten().chain(others));
 }
 
 impl State {
@@ -473,19 +441,11 @@ impl State {
         !matches!(self.job, Some(Kind::Write | Kind::Other))
     }
 
-    fn waker(&self, of: Waiter) -> Option<&Waker> {
+    fn waker(&mut self, of: Waiter) -> &mut Option<Waker> {
         match of {
-            Waiter::Reader => self.reader.as_ref(),
-            Waiter::Writer => self.writer.as_ref(),
-            Waiter::Other(key) => self.others.get(&key),
-        }
-    }
-
-    fn replace_waker(&mut self, of: Waiter, waker: Waker) -> Option<Waker> {
-        match of {
-            Waiter::Reader => self.reader.replace(waker),
-            Waiter::Writer => self.writer.replace(waker),
-            Waiter::Other(key) => self.others.insert(key, waker),
+            Waiter::Reader => &mut self.reader,
+            Waiter::Writer => &mut self.writer,
+            Waiter::Other(key) => self.others.slot(key),
         }
     }
 
