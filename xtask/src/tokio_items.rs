@@ -14,10 +14,15 @@
 //! 3. at least 95 % of the stable items of `runtime` and `task` are `same`;
 //! 4. a test that compiles against both crates names each stable item that is `same`, as
 //!    `$rt::task::spawn`: [`TESTS`] says in which file.
+//!
+//! With `--facade` the command compares the façade with tokio instead: see [`facade`].
 use crate::syntax::{Import, attributes, imports, is_public, member_parts, parts};
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{TokenStream, TokenTree};
-use project::{say, workspace};
+use project::{
+    say,
+    workspace::{self, Package},
+};
 use quote::ToTokens;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +31,8 @@ use std::{
     slice,
 };
 use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, Visibility};
+
+mod facade;
 
 /// The modules that the table compares. Of `io` it compares the items of [`IO`] alone.
 const MODULES: &[&str] = &[
@@ -71,6 +78,10 @@ pub(crate) struct Options {
     /// Lists the items and compares nothing.
     #[arg(long)]
     list: bool,
+    /// Compares the items and the features of `tokio-facade` with those of tokio, and writes the
+    /// list of items, `tokio-facade/tests/items.rs`.
+    #[arg(long, conflicts_with = "list")]
+    facade: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
@@ -79,6 +90,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             say!("{path}{}", marks.show());
         }
         return Ok(true);
+    }
+    if options.facade {
+        return facade::check();
     }
     check()
 }
@@ -407,8 +421,13 @@ impl Tokio {
                 }
                 Item::Trait(of) => {
                     for item in &of.items {
-                        if let TraitItem::Fn(method) = item {
-                            found.add(format!("{path}::{}", method.sig.ident), marks);
+                        let names = match item {
+                            TraitItem::Fn(method) => vec![method.sig.ident.to_string()],
+                            TraitItem::Macro(made) => functions_in(made.mac.tokens.clone()),
+                            _ => Vec::new(),
+                        };
+                        for name in names {
+                            found.add(format!("{path}::{name}"), marks);
                         }
                     }
                     found.add(path.to_owned(), marks);
@@ -503,6 +522,14 @@ fn struct_in(tokens: &TokenStream) -> Option<(String, bool)> {
     Some((names.get(at + 1)?.clone(), is_public))
 }
 
+/// Returns the names of the functions in a macro that makes several.
+fn functions_in(tokens: TokenStream) -> Vec<String> {
+    let tokens: Vec<_> = tokens.into_iter().collect();
+    let pairs = tokens.windows(2);
+    let names = pairs.filter(|pair| matches!(&pair[0], TokenTree::Ident(word) if word == "fn"));
+    names.map(|pair| pair[1].to_string()).collect()
+}
+
 fn is_exported(item: &Item) -> bool {
     match item {
         Item::Macro(item) => struct_in(&item.mac.tokens).is_some_and(|(_, is_public)| is_public),
@@ -521,17 +548,9 @@ fn path_attribute(attributes: &[Attribute]) -> Option<String> {
     })
 }
 
-/// Returns the public items of tokio, by their paths.
-fn items() -> Result<BTreeMap<String, Marks>> {
-    let packages = workspace::load_all()?;
-    let folder = |name: &str| {
-        let package = packages.iter().find(|package| package.name == name);
-        let manifest = &package
-            .with_context(|| format!("no package {name}"))?
-            .manifest_path;
-        manifest.parent().context("a folder")
-    };
-    let tokio = Tokio::read(folder("tokio")?)?;
+/// Returns the public items of all modules of tokio, by their paths.
+fn all_items(packages: &[Package]) -> Result<BTreeMap<String, Marks>> {
+    let tokio = Tokio::read(folder(packages, "tokio")?)?;
     let mut found = Found {
         methods: tokio.methods(),
         items: BTreeMap::new(),
@@ -540,6 +559,23 @@ fn items() -> Result<BTreeMap<String, Marks>> {
         let place = vec![(*module).to_owned()];
         tokio.walk(&place, module, Marks::default(), &mut found);
     }
+    for path in MADE {
+        found.add((*path).to_owned(), Marks::default());
+    }
+    Ok(found.items)
+}
+
+/// Returns the folder of a package.
+fn folder<'a>(packages: &'a [Package], name: &str) -> Result<&'a Path> {
+    let package = packages.iter().find(|package| package.name == name);
+    let package = package.with_context(|| format!("no package {name}"))?;
+    package.manifest_path.parent().context("a folder")
+}
+
+/// Returns the public items that the table compares, by their paths.
+fn items() -> Result<BTreeMap<String, Marks>> {
+    let packages = workspace::load_all()?;
+    let mut items = all_items(&packages)?;
     let is_compared = |path: &str| {
         let is_in = |item: &&str| {
             path.strip_prefix(*item)
@@ -547,11 +583,9 @@ fn items() -> Result<BTreeMap<String, Marks>> {
         };
         !path.starts_with("io::") || IO.iter().any(is_in)
     };
-    found.items.retain(|path, _| is_compared(path));
-    for path in MADE {
-        found.add((*path).to_owned(), Marks::default());
-    }
-    let macros = fs::read_to_string(folder("tokio-macros")?.join("src/entry.rs"))?;
+    items.retain(|path, _| is_compared(path));
+    let macros = folder(&packages, "tokio-macros")?.join("src/entry.rs");
+    let macros = fs::read_to_string(macros)?;
     for argument in arguments(&macros)? {
         let unstable = argument == "unhandled_panic";
         for attribute in ATTRIBUTES {
@@ -559,10 +593,10 @@ fn items() -> Result<BTreeMap<String, Marks>> {
                 unstable,
                 ..Marks::default()
             };
-            found.add(format!("{attribute}({argument})"), marks);
+            items.insert(format!("{attribute}({argument})"), marks);
         }
     }
-    Ok(found.items)
+    Ok(items)
 }
 
 /// Returns the arguments of tokio's attributes, and the flavors. They come from two messages of

@@ -1,8 +1,8 @@
-//! `cargo xtask tokio-tests`: runs tokio's own tests with `selvedge` in the place of tokio.
+//! `cargo xtask tokio-tests`: runs tokio's own tests with `tokio-facade` in the place of tokio.
 //!
 //! tokio's package on the registry contains its tests, and cargo has fetched the package. The
-//! command copies them into a scratch package in `target/tokio-tests`, whose library `tokio` is
-//! `selvedge` under tokio's names. Nothing of the tests is in this repository.
+//! command copies them into a scratch package in `target/tokio-tests`, which has the façade by the
+//! two lines of a manifest that any program uses. Nothing of the tests is in this repository.
 //!
 //! A function that does not compile is turned off, so that the other tests of its file run. Each
 //! test runs in a process of its own, with a time limit of its own. A test may fail only if a row

@@ -1,4 +1,4 @@
-//! The scratch package: copies of tokio's tests, and the library `tokio` that is `selvedge`.
+//! The scratch package: copies of tokio's tests, and `tokio-facade` as its `tokio`.
 use super::parts::{self, Places};
 use anyhow::{Context, Result, bail, ensure};
 use project::{say, workspace::cargo};
@@ -10,19 +10,8 @@ use std::{
     process::Stdio,
 };
 
-/// The library `tokio`.
-const LIBRARY: &str = include_str!("../../tokio_tests/lib.rs");
-
-/// Methods that differ, as `docs/from-tokio.md` says. Those without another name are settings of
-/// tokio's own driver and timers.
-const RENAMES: &[(&str, &str)] = &[
-    (".enable_alt_timer()", ""),
-    (".enable_eager_driver_handoff()", ""),
-];
-
-/// Files that test only code of tokio that needs no runtime, and that the library re-exports.
-const LEFT_OUT: &[&str] = &["buffered", "duplex_stream", "io_", "sync_"];
-const LEFT_IN: &[&str] = &["io_async_fd", "io_driver", "io_driver_drop"];
+/// Unstable settings of tokio's own driver and timers. The copies of the tests do without them.
+const SETTINGS: &[&str] = &[".enable_alt_timer()", ".enable_eager_driver_handoff()"];
 
 /// tokio's features, which its tests ask for by `cfg`. Those that are missing here are for tokio's
 /// own io_uring driver, its dumps of tasks and its spans.
@@ -88,15 +77,11 @@ impl Scratch {
             }
             let path = entry.path().strip_prefix(&tests)?;
             let mut text = fs::read_to_string(entry.path())?;
-            for (theirs, ours) in RENAMES {
-                text = text.replace(theirs, ours);
+            for setting in SETTINGS {
+                text = text.replace(setting, "");
             }
             if path.components().count() == 1 {
                 let name = path.with_extension("").display().to_string();
-                let has = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
-                if has(LEFT_OUT) && !has(LEFT_IN) {
-                    continue;
-                }
                 if chosen.is_empty() || chosen.contains(&name) {
                     files.insert(name, TestFile::default());
                 }
@@ -109,16 +94,16 @@ impl Scratch {
                 "no file {name}.rs in tokio's tests"
             );
         }
-        write(&folder.join("src/lib.rs"), LIBRARY)?;
+        write(&folder.join("src/lib.rs"), "")?;
         write(&folder.join("build.rs"), BUILD)?;
-        let selvedge = root.join("selvedge");
+        let facade = root.join("tokio-facade");
         write(
             &folder.join("Cargo.toml"),
-            &manifest(&selvedge.display().to_string(), version),
+            &manifest(&facade.display().to_string()),
         )?;
         let lock = folder.join("Cargo.lock");
         if !lock.exists() {
-            fs::copy(root.join("Cargo.lock"), lock)?;
+            fs::copy(facade.join("Cargo.lock"), lock)?;
         }
         Ok(Self { folder, files })
     }
@@ -239,7 +224,7 @@ const BUILD: &str = r#"fn main() {
 }
 "#;
 
-fn manifest(selvedge: &str, version: &str) -> String {
+fn manifest(facade: &str) -> String {
     let features: String = FEATURES
         .iter()
         .map(|name| format!("{name} = []\n"))
@@ -252,21 +237,16 @@ edition = "2021"
 homepage = "https://tokio.rs" # A test of `fs` looks for it here.
 publish = false
 
-[lib]
-name = "tokio"
-
 [workspace]
+
+[patch.crates-io]
+tokio = {{ path = "{facade}" }}
 
 [features]
 default = {FEATURES:?}
 {features}
 [dependencies]
-selvedge = {{ path = "{selvedge}", features = ["process", "test-util", "tokio"] }}
-
-[dependencies.tokio-itself]
-package = "tokio"
-version = "={version}"
-features = ["io-std", "io-util", "sync"]
+tokio = {{ version = "1.9999", features = {FEATURES:?} }}
 
 [dev-dependencies]
 async-stream = "0.3"

@@ -1,0 +1,3 @@
+//! Traits, utilities and descriptors of reading and writing, as in tokio.
+#[doc(inline)]
+pub use selvedge::io::*;

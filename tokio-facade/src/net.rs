@@ -1,0 +1,3 @@
+//! Sockets, as in tokio.
+#[cfg(feature = "net")]
+pub use selvedge::net::*;
