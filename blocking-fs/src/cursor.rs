@@ -188,26 +188,31 @@ impl Cursor {
         pool.submit(Box::new(|| running.run(job)));
     }
 
+    /// Polls for up to `room` bytes, and passes them to `take`.
     pub(super) fn poll_read(
         &self,
         cx: &mut Context<'_>,
-        to: &mut [u8],
+        room: usize,
         limit: usize,
+        take: impl FnOnce(&[u8]),
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(poll_proceed(cx));
         loop {
             let mut state = ready!(self.poll_idle(cx));
             state.sought = None;
-            let taken = state.take_ahead(to);
-            if taken > 0 || to.is_empty() {
+            let count = state.ahead.len().min(room);
+            if count > 0 || room == 0 {
+                let start = state.ahead.start;
+                state.ahead.start += count;
+                take(&state.buffer[start..start + count]);
                 progress.made_progress();
-                return Poll::Ready(Ok(taken));
+                return Poll::Ready(Ok(count));
             }
             if let Some(end) = state.read_nothing.take() {
                 progress.made_progress();
                 return Poll::Ready(end.map(|()| 0));
             }
-            let (pool, len) = (pool()?, to.len().min(limit));
+            let (pool, len) = (pool()?, room.min(limit));
             self.start(state, &pool, Kind::Read, move |file, shared| {
                 read(file, shared, len);
             });
@@ -271,7 +276,6 @@ impl Cursor {
     }
 
     /// Starts a seek, if there is no job.
-    #[cfg_attr(not(feature = "tokio"), allow(dead_code))]
     pub(super) fn try_start_seek(&self, to: SeekFrom) -> io::Result<()> {
         let state = self.shared.lock();
         if state.job.is_some() {
@@ -282,7 +286,6 @@ impl Cursor {
     }
 
     /// Waits for the seek that was started, if there is one.
-    #[cfg_attr(not(feature = "tokio"), allow(dead_code))]
     pub(super) fn poll_sought(&self, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
         let mut state = ready!(self.poll_idle(cx));
         let last = state.position;
@@ -447,14 +450,6 @@ impl State {
             Waiter::Writer => &mut self.writer,
             Waiter::Other(key) => self.others.slot(key),
         }
-    }
-
-    fn take_ahead(&mut self, to: &mut [u8]) -> usize {
-        let count = self.ahead.len().min(to.len());
-        let from = self.ahead.start;
-        to[..count].copy_from_slice(&self.buffer[from..from + count]);
-        self.ahead.start += count;
-        count
     }
 
     fn queue(&mut self, from: &[IoSlice<'_>], limit: usize) -> usize {

@@ -1,11 +1,14 @@
-use super::{OpenOptions, cursor::Cursor, on_blocking_thread};
-use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
+use super::{
+    OpenOptions,
+    cursor::Cursor,
+    on_blocking_thread,
+    traits::{impl_read, impl_seek, impl_write},
+};
 use std::{
     fmt,
     fs::{self, FileTimes, Metadata, Permissions},
-    io::{self, IoSlice, SeekFrom},
+    io::{self, IoSlice},
     path::Path,
-    pin::Pin,
     task::{Context, Poll},
     time::SystemTime,
 };
@@ -15,8 +18,8 @@ const BUFFER: usize = 2 * 1024 * 1024;
 
 /// An open file.
 ///
-/// `File` has the traits of `futures_io` for reading, writing and seeking. With the feature `tokio`
-/// it also has tokio's traits.
+/// `File` has the traits of `futures_io` and of `task_io` for reading, writing and seeking. With the
+/// feature `tokio` it also has tokio's.
 ///
 /// ```
 /// use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
@@ -419,113 +422,28 @@ impl File {
     }
 }
 
-impl AsyncRead for File {
-    fn poll_read(
-        self: Pin<&mut Self>,
+impl File {
+    fn poll_take(
+        &self,
         cx: &mut Context<'_>,
-        to: &mut [u8],
+        room: usize,
+        take: impl FnOnce(&[u8]),
     ) -> Poll<io::Result<usize>> {
-        self.cursor.poll_read(cx, to, self.limit)
-    }
-}
-
-impl AsyncWrite for File {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.cursor
-            .poll_write(cx, &[IoSlice::new(from)], self.limit)
+        self.cursor.poll_read(cx, room, self.limit, take)
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_put(&self, cx: &mut Context<'_>, from: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         self.cursor.poll_write(cx, from, self.limit)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.cursor.poll_flush(cx)
-    }
-
-    /// Flushes. A drop closes the descriptor.
-    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_done(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         self.cursor.poll_flush(cx)
     }
 }
 
-impl AsyncSeek for File {
-    fn poll_seek(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        to: SeekFrom,
-    ) -> Poll<io::Result<u64>> {
-        self.cursor.poll_seek(cx, to)
-    }
-}
-
-#[cfg(feature = "tokio")]
-mod tokio_traits {
-    use super::{Context, File, IoSlice, Pin, Poll, SeekFrom, io};
-    use tokio::io::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
-
-    impl AsyncRead for File {
-        fn poll_read(
-            self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-            to: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            let read = self
-                .cursor
-                .poll_read(cx, to.initialize_unfilled(), self.limit);
-            read.map_ok(|count| to.advance(count))
-        }
-    }
-
-    impl AsyncWrite for File {
-        fn poll_write(
-            self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-            from: &[u8],
-        ) -> Poll<io::Result<usize>> {
-            self.cursor
-                .poll_write(cx, &[IoSlice::new(from)], self.limit)
-        }
-
-        fn poll_write_vectored(
-            self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-            from: &[IoSlice<'_>],
-        ) -> Poll<io::Result<usize>> {
-            self.cursor.poll_write(cx, from, self.limit)
-        }
-
-        fn is_write_vectored(&self) -> bool {
-            true
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            self.cursor.poll_flush(cx)
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            self.cursor.poll_flush(cx)
-        }
-    }
-
-    impl AsyncSeek for File {
-        fn start_seek(self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
-            self.cursor.try_start_seek(to)
-        }
-
-        fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
-            self.cursor.poll_sought(cx)
-        }
-    }
-}
+impl_read!(File);
+impl_write!(File);
+impl_seek!(File);
 
 impl From<fs::File> for File {
     fn from(file: fs::File) -> Self {

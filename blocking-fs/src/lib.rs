@@ -15,6 +15,9 @@ mod cursor;
 mod dir;
 mod file;
 mod open_options;
+pub mod stdio;
+mod traits;
+mod waiters;
 
 pub use dir::{DirBuilder, DirEntry, ReadDir, read_dir};
 pub use file::File;

@@ -73,10 +73,7 @@ pub(crate) fn poll_lock<'a, S>(
             continue;
         }
         let kept = slot(&mut state);
-        if kept
-            .as_ref()
-            .is_some_and(|kept| kept.will_wake(cx.waker()))
-        {
+        if kept.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
             return Poll::Pending;
         }
         let Some(waker) = cloned.take() else {

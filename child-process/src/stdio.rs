@@ -1,5 +1,5 @@
 //! The pipes of a child.
-use futures_io::{AsyncRead, AsyncWrite};
+use futures_io::AsyncRead;
 use net_driver::net::unix::pipe::{Receiver, Sender};
 use std::{
     future::poll_fn,
@@ -65,13 +65,13 @@ macro_rules! reading_end {
     ($end:ident) => {
         end!($end, Receiver);
 
-        impl AsyncRead for $end {
+        impl futures_io::AsyncRead for $end {
             fn poll_read(
                 mut self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
                 to: &mut [u8],
             ) -> Poll<io::Result<usize>> {
-                AsyncRead::poll_read(Pin::new(&mut self.0), cx, to)
+                futures_io::AsyncRead::poll_read(Pin::new(&mut self.0), cx, to)
             }
 
             fn poll_read_vectored(
@@ -79,18 +79,26 @@ macro_rules! reading_end {
                 cx: &mut Context<'_>,
                 to: &mut [IoSliceMut<'_>],
             ) -> Poll<io::Result<usize>> {
-                AsyncRead::poll_read_vectored(Pin::new(&mut self.0), cx, to)
+                futures_io::AsyncRead::poll_read_vectored(Pin::new(&mut self.0), cx, to)
             }
         }
 
+        read_buf!($end, task_io);
         #[cfg(feature = "tokio")]
-        impl tokio::io::AsyncRead for $end {
+        read_buf!($end, tokio::io);
+    };
+}
+
+/// Implements `AsyncRead` of the module `$io`, whose reads take a `ReadBuf`.
+macro_rules! read_buf {
+    ($end:ident, $($io:ident)::+) => {
+        impl $($io)::+::AsyncRead for $end {
             fn poll_read(
                 mut self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
-                to: &mut tokio::io::ReadBuf<'_>,
+                to: &mut $($io)::+::ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
-                tokio::io::AsyncRead::poll_read(Pin::new(&mut self.0), cx, to)
+                $($io)::+::AsyncRead::poll_read(Pin::new(&mut self.0), cx, to)
             }
         }
     };
@@ -166,62 +174,51 @@ pub struct ChildStderr(pub(super) Receiver);
 
 reading_end!(ChildStderr);
 
-impl AsyncWrite for ChildStdin {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write(Pin::new(&mut self.0), cx, from)
-    }
+/// Implements `AsyncWrite` of the module `$io`. `$close` is the name of the method that closes.
+macro_rules! write {
+    ($close:ident, $($io:ident)::+ $({ $($more:tt)* })?) => {
+        impl $($io)::+::AsyncWrite for ChildStdin {
+            fn poll_write(
+                mut self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                from: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                $($io)::+::AsyncWrite::poll_write(Pin::new(&mut self.0), cx, from)
+            }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write_vectored(Pin::new(&mut self.0), cx, from)
-    }
+            fn poll_write_vectored(
+                mut self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                from: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                $($io)::+::AsyncWrite::poll_write_vectored(Pin::new(&mut self.0), cx, from)
+            }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_flush(Pin::new(&mut self.0), cx)
-    }
+            fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                $($io)::+::AsyncWrite::poll_flush(Pin::new(&mut self.0), cx)
+            }
 
-    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_close(Pin::new(&mut self.0), cx)
-    }
+            fn $close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                $($io)::+::AsyncWrite::$close(Pin::new(&mut self.0), cx)
+            }
+
+            $($($more)*)?
+        }
+    };
 }
 
-#[cfg(feature = "tokio")]
-impl tokio::io::AsyncWrite for ChildStdin {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write(Pin::new(&mut self.0), cx, from)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write_vectored(Pin::new(&mut self.0), cx, from)
-    }
-
+write!(poll_close, futures_io);
+write!(poll_shutdown, task_io {
     fn is_write_vectored(&self) -> bool {
         true
     }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_flush(Pin::new(&mut self.0), cx)
+});
+#[cfg(feature = "tokio")]
+write!(poll_shutdown, tokio::io {
+    fn is_write_vectored(&self) -> bool {
+        true
     }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_close(Pin::new(&mut self.0), cx)
-    }
-}
+});
 
 /// Reads to the end of a pipe, if there is one.
 pub(super) async fn read_all(pipe: Option<Receiver>) -> io::Result<Vec<u8>> {

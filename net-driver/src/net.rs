@@ -48,14 +48,13 @@
 //! nor drop the sockets of the parent's runtime: it should call `exec`, or end by `_exit`, or leave
 //! those sockets alone and make a driver of its own. All descriptors are close-on-exec.
 //!
-//! # tokio's buffers
-//! With the feature `tokio`, the methods that poll a receive have tokio's signatures: `poll_recv`,
-//! `poll_recv_from`, `poll_peek` and `poll_peek_from` take a `ReadBuf` of tokio. There are also the
-//! methods that take a `BufMut` of the crate `bytes`, as `recv_buf` and `try_read_buf`. The methods
-//! whose names end in `_slice` take a slice, and need no feature.
+//! # Buffers
+//! The methods that poll a receive, `poll_recv`, `poll_recv_from`, `poll_peek` and
+//! `poll_peek_from`, take a `ReadBuf` of `task_io`, whose memory need not be initialised. Those
+//! whose names end in `_slice` take a slice. `recv_buf`, `try_read_buf` and their like take a
+//! `BufMut` of the crate `bytes`.
 mod accept;
 mod async_fd;
-#[cfg(feature = "tokio")]
 mod bufs;
 mod lookup;
 mod options;

@@ -50,7 +50,10 @@
 //! Say that the hang-up comes after the snapshot of a user's operation. Then its event advances the
 //! tick, as above. If the hang-up came before the snapshot, rule 5 keeps the bits. In between there
 //! is nothing: an event sets the closed bit and advances the tick in one step (rule 1).
-use crate::{Interest, Ready};
+use crate::{
+    Interest, Ready,
+    ready::{InterestBits, PIPE, ReadyBits, SHUTDOWN, union},
+};
 use sync_shim::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -62,16 +65,12 @@ const READ_SHIFT: u32 = 8;
 const WRITE_SHIFT: u32 = 36;
 
 /// The bits of each direction. An event with one of them advances the tick of that direction.
-const READ: Ready = Ready::READABLE
-    .union(Ready::READ_CLOSED)
-    .union(Ready::PRIORITY);
-const WRITE: Ready = Ready::WRITABLE.union(Ready::WRITE_CLOSED);
+const READ: Ready = union(union(Ready::READABLE, Ready::READ_CLOSED), Ready::PRIORITY);
+const WRITE: Ready = union(Ready::WRITABLE, Ready::WRITE_CLOSED);
 /// An event with one of these advances both ticks.
 const BOTH: Ready = Ready::ERROR;
 /// The bits that no clear removes (rule 3).
-const FINAL: Ready = Ready::READ_CLOSED
-    .union(Ready::WRITE_CLOSED)
-    .union(Ready::SHUTDOWN);
+const FINAL: Ready = union(union(Ready::READ_CLOSED, Ready::WRITE_CLOSED), SHUTDOWN);
 
 /// The readiness word of a source.
 #[derive(Debug)]
@@ -83,13 +82,13 @@ pub(crate) struct Snapshot(u64);
 
 impl Readiness {
     pub(crate) fn new(ready: Ready) -> Self {
-        Self(AtomicU64::new(u64::from(ready.0)))
+        Self(AtomicU64::new(u64::from(ready.bits())))
     }
 
     /// Sets the word for a new source. The caller holds the slot's lock.
     pub(crate) fn reset(&self, ready: Ready) {
         // Ordering: Relaxed. The lock of the slab hands the slot over.
-        self.0.store(u64::from(ready.0), Relaxed);
+        self.0.store(u64::from(ready.bits()), Relaxed);
     }
 
     pub(crate) fn load(&self) -> Snapshot {
@@ -126,7 +125,7 @@ impl Readiness {
     /// Clears the bits of `interest`: after `seen`, an operation moved fewer bytes than it could
     /// have, or the last bytes that were there (rule 4).
     pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
-        let more = FINAL.union(Ready::ERROR).union(Ready::PRIORITY);
+        let more = FINAL | Ready::ERROR | Ready::PRIORITY;
         self.clear_if(seen, interest, |now| !now.ready().intersects(more));
     }
 
@@ -150,12 +149,12 @@ impl Readiness {
 
 impl Snapshot {
     pub(crate) fn ready(self) -> Ready {
-        Ready((self.0 & FLAGS) as u8)
+        Ready::from_bits((self.0 & FLAGS) as u8)
     }
 
     /// Returns the bits for which a task with `interest` waits.
     pub(crate) fn ready_for(self, interest: Interest) -> Ready {
-        self.ready().intersection(interest.mask())
+        self.ready() & interest.mask()
     }
 
     /// Returns whether an operation of `interest` need not wait (rule 3).
@@ -170,7 +169,7 @@ impl Snapshot {
     }
 
     pub(crate) fn is_shutdown(self) -> bool {
-        self.ready().intersects(Ready::SHUTDOWN)
+        self.ready().intersects(SHUTDOWN)
     }
 
     /// Returns whether a direction of `interest` is closed.
@@ -182,10 +181,10 @@ impl Snapshot {
     fn open(self, interest: Interest) -> Interest {
         let mut open = Ready::ALL;
         if self.ready().is_read_closed() {
-            open = open.difference(READ);
+            open = open - READ;
         }
         if self.ready().is_write_closed() {
-            open = open.difference(WRITE);
+            open = open - WRITE;
         }
         interest.intersection(open)
     }
@@ -195,12 +194,12 @@ impl Snapshot {
     }
 
     fn advanced(self, mut ready: Ready) -> Self {
-        if self.ready().intersects(Ready::PIPE) && ready.is_error() {
+        if self.ready().intersects(PIPE) && ready.is_error() {
             ready |= Ready::WRITE_CLOSED;
         }
-        let mut word = self.0 | u64::from(ready.0);
+        let mut word = self.0 | u64::from(ready.bits());
         for (shift, bits) in [(READ_SHIFT, READ), (WRITE_SHIFT, WRITE)] {
-            if ready.intersects(bits.union(BOTH)) {
+            if ready.intersects(bits | BOTH) {
                 let tick = (self.tick(shift) + 1) & TICK;
                 word = word & !(TICK << shift) | tick << shift;
             }
@@ -213,16 +212,16 @@ impl Snapshot {
         let (read, write) = (same(READ_SHIFT), same(WRITE_SHIFT));
         let mut kept = FINAL;
         if !read {
-            kept = kept.union(READ);
+            kept |= READ;
         }
         if !write {
-            kept = kept.union(WRITE);
+            kept |= WRITE;
         }
         if !(read && write) {
-            kept = kept.union(BOTH);
+            kept |= BOTH;
         }
-        let gone = interest.wanted().difference(kept);
-        Self(self.0 & !u64::from(gone.0))
+        let gone = interest.wanted() - kept;
+        Self(self.0 & !u64::from(gone.bits()))
     }
 }
 

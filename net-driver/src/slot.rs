@@ -31,6 +31,7 @@ use crate::{
     Interest, Ready,
     list::{self, List},
     readiness::{Readiness, Snapshot},
+    ready::{InterestBits, ReadyBits, SHUTDOWN},
 };
 use std::{collections::VecDeque, mem, task::Waker};
 use sync_shim::sync::Mutex;
@@ -141,7 +142,7 @@ impl Slot {
     pub(crate) fn shut_down(&self, out: &mut VecDeque<Waker>) {
         let mut waiters = self.waiters.lock();
         if waiters.is_registered() {
-            self.readiness.set(Ready::SHUTDOWN);
+            self.readiness.set(SHUTDOWN);
             waiters.take(Ready::ALL, out);
         }
     }

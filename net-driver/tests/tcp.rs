@@ -477,36 +477,53 @@ fn poll_accept_wakes_its_last_task() {
     });
 }
 
-#[cfg(feature = "tokio")]
-#[test]
-fn tokio_traits_read_write_and_shut_down() {
-    use std::pin::Pin;
-    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+/// Writes `from` by each method of the trait `AsyncWrite` of `$io`, and shuts the end down.
+macro_rules! write_and_shut_down {
+    ($end:expr, $from:expr, $($io:ident)::+) => {{
+        use $($io)::+::AsyncWrite;
 
+        let (mut end, from) = ($end, $from);
+        assert!(AsyncWrite::is_write_vectored(&end));
+        let written = poll_fn(|cx| AsyncWrite::poll_write(Pin::new(&mut end), cx, &from[..1]));
+        assert_eq!(written.await.unwrap(), 1);
+        let parts = [IoSlice::new(&from[1..2]), IoSlice::new(&from[2..])];
+        let written =
+            poll_fn(|cx| AsyncWrite::poll_write_vectored(Pin::new(&mut end), cx, &parts));
+        assert_eq!(written.await.unwrap(), from.len() - 1);
+        poll_fn(|cx| AsyncWrite::poll_flush(Pin::new(&mut end), cx)).await.unwrap();
+        poll_fn(|cx| AsyncWrite::poll_shutdown(Pin::new(&mut end), cx)).await.unwrap();
+        end
+    }};
+}
+
+/// Fails if a trait of `task-io`, or of tokio, writes other bytes, or leaves the stream open.
+#[test]
+fn stream_and_halves_write_and_shut_down() {
     run(async {
-        let (stream, mut client) = pair().await;
-        let (mut read, mut write) = stream.into_split();
-        client.write_all(b"abc").unwrap();
-        let mut to = [0; 8];
-        let mut buffer = ReadBuf::new(&mut to);
-        while buffer.filled().len() < 3 {
-            poll_fn(|cx| AsyncRead::poll_read(Pin::new(&mut read), cx, &mut buffer))
-                .await
-                .unwrap();
+        let assert_all = |mut client: net::TcpStream| {
+            let mut all = Vec::new();
+            client.read_to_end(&mut all).unwrap();
+            assert_eq!(all, b"abc");
+        };
+        let (stream, client) = pair().await;
+        let stream = write_and_shut_down!(stream, b"abc", task_io);
+        assert_all(client);
+        drop(stream);
+        let (mut stream, client) = pair().await;
+        write_and_shut_down!(stream.split().1, b"abc", task_io);
+        assert_all(client);
+        let (stream, client) = pair().await;
+        let (read, write) = stream.into_split();
+        let write = write_and_shut_down!(write, b"abc", task_io);
+        assert_all(client);
+        drop((read, write));
+        #[cfg(feature = "tokio")]
+        {
+            let (stream, client) = pair().await;
+            let stream = write_and_shut_down!(stream, b"abc", tokio::io);
+            assert_all(client);
+            drop(stream);
         }
-        let filled = buffer.filled();
-        let written = poll_fn(|cx| AsyncWrite::poll_write(Pin::new(&mut write), cx, filled));
-        assert_eq!(written.await.unwrap(), 3);
-        assert!(AsyncWrite::is_write_vectored(&write));
-        poll_fn(|cx| AsyncWrite::poll_flush(Pin::new(&mut write), cx))
-            .await
-            .unwrap();
-        poll_fn(|cx| AsyncWrite::poll_shutdown(Pin::new(&mut write), cx))
-            .await
-            .unwrap();
-        let mut all = Vec::new();
-        client.read_to_end(&mut all).unwrap();
-        assert_eq!(all, b"abc");
     });
 }
 

@@ -2,6 +2,7 @@
 use super::source::{Source, current_driver};
 use crate::{
     Driver, Interest, Ready,
+    ready::PIPE,
     registration::{Registration, Removal},
     sys::Os,
 };
@@ -304,11 +305,7 @@ impl<T> AsyncFd<T> {
     ) -> Result<Self, AsyncFdRegisterError<T>> {
         let register = |reactor| {
             // The type is asked for now: by the time of an error, the number may be another file's.
-            let ready = if is_pipe(number) {
-                Ready::PIPE
-            } else {
-                Ready::EMPTY
-            };
+            let ready = if is_pipe(number) { PIPE } else { Ready::EMPTY };
             Registration::new(&reactor, number, ready, Removal::DeregisterIfOwner)
         };
         match driver.inner().open_reactor().and_then(register) {

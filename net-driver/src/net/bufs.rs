@@ -1,59 +1,12 @@
-//! Receives and reads into the buffers of tokio's functions: a `ReadBuf` of tokio, or a `BufMut` of
-//! the crate `bytes`.
-//!
-//! Both have memory that need not be initialised, and a system call writes there.
-use bytes::{BufMut, buf::UninitSlice};
+//! Receives and reads into a `BufMut` of the crate `bytes`, which a `ReadBuf` is, too. Its memory
+//! need not be initialised, and a system call writes there.
+use bytes::BufMut;
 use socket2::{SockAddr, SockRef};
-use std::{
-    fs::File,
-    io,
-    mem::MaybeUninit,
-    os::fd::AsRawFd,
-    slice,
-    task::{Poll, ready},
-};
-use tokio::io::ReadBuf;
+use std::{fs::File, io, mem::MaybeUninit, os::fd::AsRawFd, slice};
 
-/// A buffer of tokio as a `BufMut`. tokio implements this itself, but only with its feature
-/// `io-util`.
-pub(crate) struct Unfilled<'a, 'b>(pub(crate) &'a mut ReadBuf<'b>);
-
-// SAFETY: the chunk is the unfilled memory of the buffer, all of it.
-unsafe impl BufMut for Unfilled<'_, '_> {
-    fn remaining_mut(&self) -> usize {
-        self.0.remaining()
-    }
-
-    unsafe fn advance_mut(&mut self, count: usize) {
-        // SAFETY: by the caller's promise, the bytes are initialised.
-        unsafe { self.0.assume_init(count) };
-        self.0.advance(count);
-    }
-
-    fn chunk_mut(&mut self) -> &mut UninitSlice {
-        // SAFETY: a caller makes no byte of an `UninitSlice` uninitialised.
-        let free = unsafe { self.0.unfilled_mut() };
-        // SAFETY: the memory is that of the buffer, which stays borrowed.
-        unsafe { UninitSlice::from_raw_parts_mut(free.as_mut_ptr().cast(), free.len()) }
-    }
-}
-
-/// Lets `poll` write into the unfilled memory of `to`, and advances `to` by the count of bytes that
-/// `poll` returns.
-///
-/// # Safety
-/// As for [`fill`], if the poll is ready.
-pub(crate) unsafe fn poll_fill(
-    to: &mut ReadBuf<'_>,
-    poll: impl FnOnce(&mut [MaybeUninit<u8>]) -> Poll<io::Result<usize>>,
-) -> Poll<io::Result<()>> {
-    // SAFETY: by the caller's promise, `poll` makes no byte uninitialised.
-    let count = ready!(poll(unsafe { to.unfilled_mut() }))?;
-    // SAFETY: by the caller's promise, the bytes are initialised.
-    unsafe { to.assume_init(count) };
-    to.advance(count);
-    Poll::Ready(Ok(()))
-}
+/// The most bytes that one read asks for. Linux moves no more, and macOS refuses more than
+/// `i32::MAX`.
+const MOST: usize = 0x7fff_f000;
 
 /// Lets `read` write into the next free memory of `to`, and advances `to` by the count of bytes
 /// that `read` returns.
@@ -109,57 +62,55 @@ pub(crate) fn peek_from<B: BufMut>(
 
 /// Reads from a file.
 pub(crate) fn read<B: BufMut>(to: &mut B, file: &File) -> io::Result<usize> {
-    let read = |to: &mut [MaybeUninit<u8>]| {
-        // SAFETY: the pointer is valid for a write of the length.
-        let count = unsafe { libc::read(file.as_raw_fd(), to.as_mut_ptr().cast(), to.len()) };
-        match usize::try_from(count) {
-            Ok(count) => Ok((count, ())),
-            Err(_) => Err(io::Error::last_os_error()),
-        }
-    };
     // SAFETY: as in `recv`.
-    unsafe { fill(to, read) }.map(|(count, ())| count)
+    unsafe { fill(to, |to| Ok((read_uninit(to, file)?, ()))) }.map(|(count, ())| count)
 }
 
-/// Implements tokio's receives of datagrams, for a type with a field `source` and an address
+/// Reads from a file. If it returns a number, that many bytes at the start of `to` are initialised.
+/// It makes no byte uninitialised.
+pub(crate) fn read_uninit(to: &mut [MaybeUninit<u8>], file: &File) -> io::Result<usize> {
+    let (start, len) = (to.as_mut_ptr().cast(), to.len().min(MOST));
+    // SAFETY: the pointer is valid for a write of the length.
+    let count = unsafe { libc::read(file.as_raw_fd(), start, len) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Implements receives of datagrams into buffers, for a type with a field `source` and an address
 /// `$addr`, which the function `$address` makes of one of socket2.
 macro_rules! datagram_methods {
     ($type:ty, $addr:ty, $address:expr, $(#[$doc:meta])*) => {
         $(#[$doc])*
         impl $type {
-            /// Polls for a [`recv`](Self::recv) into a buffer of tokio. Only the last task that
-            /// polled is woken. The feature `tokio` adds this method.
+            /// Polls for a [`recv`](Self::recv) into a buffer that need not be initialised. Only the
+            /// last task that polled is woken.
             ///
             /// # Errors
             /// As `recv`.
             pub fn poll_recv(
                 &self,
                 cx: &mut std::task::Context<'_>,
-                to: &mut tokio::io::ReadBuf<'_>,
+                to: &mut task_io::ReadBuf<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
-                let mut to = crate::net::bufs::Unfilled(to);
-                let receive = || crate::net::bufs::recv(&mut to, self.source.io().into());
+                let receive = || crate::net::bufs::recv(to, self.source.io().into());
                 self.source.poll_reading(cx, receive).map_ok(drop)
             }
 
-            /// Polls for a [`recv_from`](Self::recv_from) into a buffer of tokio. Returns the
-            /// address of the sender. Only the last task that polled is woken. The feature `tokio`
-            /// adds this method.
+            /// Polls for a [`recv_from`](Self::recv_from) into a buffer that need not be
+            /// initialised. Returns the address of the sender. Only the last task that polled is
+            /// woken.
             ///
             /// # Errors
             /// As `recv_from`.
             pub fn poll_recv_from(
                 &self,
                 cx: &mut std::task::Context<'_>,
-                to: &mut tokio::io::ReadBuf<'_>,
+                to: &mut task_io::ReadBuf<'_>,
             ) -> std::task::Poll<std::io::Result<$addr>> {
-                let mut to = crate::net::bufs::Unfilled(to);
-                let receive = || crate::net::bufs::recv_from(&mut to, self.source.io().into());
+                let receive = || crate::net::bufs::recv_from(to, self.source.io().into());
                 self.source.poll_reading(cx, receive)?.map(|(_, from)| $address(&from))
             }
 
-            /// Receives into the next free memory of a buffer, and advances the buffer. The feature
-            /// `tokio` adds this method, and the three that follow.
+            /// Receives into the next free memory of a buffer, and advances the buffer.
             ///
             /// # Errors
             /// As [`recv`](Self::recv).

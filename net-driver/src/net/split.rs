@@ -204,11 +204,9 @@ macro_rules! read_methods {
             }
 
             /// Reads into the next free memory of a buffer without a wait, and advances the buffer.
-            /// The feature `tokio` adds this method.
             ///
             /// # Errors
             /// As [`try_read`](Self::try_read).
-            #[cfg(feature = "tokio")]
             pub fn try_read_buf<B: bytes::BufMut>(&self, to: &mut B) -> io::Result<usize> {
                 self.stream().try_read_buf(to)
             }

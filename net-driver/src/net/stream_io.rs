@@ -2,12 +2,22 @@
 //! methods that wait for readiness or do not wait at all.
 use std::{
     io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    ptr,
     task::{Context, Poll},
 };
 
-/// A stream whose reads and writes serve one task in each direction.
-pub(crate) trait Duplex {
-    fn poll_read(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>>;
+/// An end whose reads serve one task.
+///
+/// # Safety
+/// If [`poll_read_uninit`](Self::poll_read_uninit) returns a number, that many bytes at the start of
+/// its buffer are initialised. It makes no initialised byte uninitialised.
+pub(crate) unsafe trait ReadEnd {
+    fn poll_read_uninit(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>>;
 
     fn poll_read_vectored(
         &self,
@@ -15,6 +25,16 @@ pub(crate) trait Duplex {
         to: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>>;
 
+    fn poll_read(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        let to = ptr::from_mut(to) as *mut [MaybeUninit<u8>];
+        // SAFETY: the memory is that of `to`, which no other code uses meanwhile. The read
+        // initialises bytes, and makes no byte uninitialised.
+        self.poll_read_uninit(cx, unsafe { &mut *to })
+    }
+}
+
+/// An end whose writes serve one task.
+pub(crate) trait WriteEnd {
     fn poll_write(&self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>>;
 
     fn poll_write_vectored(
@@ -22,8 +42,6 @@ pub(crate) trait Duplex {
         cx: &mut Context<'_>,
         from: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>>;
-
-    fn shut_down_write(&self) -> io::Result<()>;
 }
 
 /// The largest number of slices that std passes to one system call: `UIO_MAXIOV` of Linux. Only
@@ -45,7 +63,8 @@ pub(crate) fn shut_down_write(
     }
 }
 
-/// Implements the traits for reading, for a type with a method `stream`.
+/// Implements the traits for reading, for a type with a method `stream` that returns a
+/// [`ReadEnd`].
 macro_rules! impl_read {
     ($type:ty) => {
         impl futures_io::AsyncRead for $type {
@@ -54,7 +73,7 @@ macro_rules! impl_read {
                 cx: &mut std::task::Context<'_>,
                 to: &mut [u8],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_read(self.stream(), cx, to)
+                crate::net::stream_io::ReadEnd::poll_read(self.stream(), cx, to)
             }
 
             fn poll_read_vectored(
@@ -62,82 +81,76 @@ macro_rules! impl_read {
                 cx: &mut std::task::Context<'_>,
                 to: &mut [std::io::IoSliceMut<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_read_vectored(self.stream(), cx, to)
+                crate::net::stream_io::ReadEnd::poll_read_vectored(self.stream(), cx, to)
             }
         }
 
+        crate::net::stream_io::impl_read_buf!($type, task_io);
         #[cfg(feature = "tokio")]
-        impl tokio::io::AsyncRead for $type {
+        crate::net::stream_io::impl_read_buf!($type, tokio::io);
+    };
+}
+
+/// Implements `AsyncRead` of the module `$io`, whose reads take a `ReadBuf`.
+macro_rules! impl_read_buf {
+    ($type:ty, $($io:ident)::+) => {
+        impl $($io)::+::AsyncRead for $type {
             fn poll_read(
                 self: std::pin::Pin<&mut Self>,
                 cx: &mut std::task::Context<'_>,
-                to: &mut tokio::io::ReadBuf<'_>,
+                to: &mut $($io)::+::ReadBuf<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
-                let stream = self.stream();
-                // SAFETY: the poll initialises as many bytes at the start as it returns, and makes
-                // none uninitialised.
-                unsafe { crate::net::bufs::poll_fill(to, |free| stream.poll_read_uninit(cx, free)) }
+                // SAFETY: a `ReadEnd` makes no byte uninitialised.
+                let free = unsafe { to.unfilled_mut() };
+                let read = crate::net::stream_io::ReadEnd::poll_read_uninit(self.stream(), cx, free);
+                let count = std::task::ready!(read)?;
+                // SAFETY: a `ReadEnd` has initialised as many bytes as it returns.
+                unsafe { to.assume_init(count) };
+                to.advance(count);
+                std::task::Poll::Ready(Ok(()))
             }
         }
     };
 }
 
-/// Implements the traits for writing, for a type with a method `stream`.
+/// Implements the traits for writing, for a type with a method `stream` that returns a
+/// [`WriteEnd`], and a method `close_for_writing`.
 macro_rules! impl_write {
     ($type:ty) => {
-        impl futures_io::AsyncWrite for $type {
-            fn poll_write(
-                self: std::pin::Pin<&mut Self>,
-                cx: &mut std::task::Context<'_>,
-                from: &[u8],
-            ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_write(self.stream(), cx, from)
-            }
-
-            fn poll_write_vectored(
-                self: std::pin::Pin<&mut Self>,
-                cx: &mut std::task::Context<'_>,
-                from: &[std::io::IoSlice<'_>],
-            ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_write_vectored(self.stream(), cx, from)
-            }
-
-            fn poll_flush(
-                self: std::pin::Pin<&mut Self>,
-                _: &mut std::task::Context<'_>,
-            ) -> std::task::Poll<std::io::Result<()>> {
-                std::task::Poll::Ready(Ok(()))
-            }
-
-            fn poll_close(
-                mut self: std::pin::Pin<&mut Self>,
-                _: &mut std::task::Context<'_>,
-            ) -> std::task::Poll<std::io::Result<()>> {
-                std::task::Poll::Ready(self.close_for_writing())
-            }
-        }
-
-        #[cfg(feature = "tokio")]
-        impl tokio::io::AsyncWrite for $type {
-            fn poll_write(
-                self: std::pin::Pin<&mut Self>,
-                cx: &mut std::task::Context<'_>,
-                from: &[u8],
-            ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_write(self.stream(), cx, from)
-            }
-
-            fn poll_write_vectored(
-                self: std::pin::Pin<&mut Self>,
-                cx: &mut std::task::Context<'_>,
-                from: &[std::io::IoSlice<'_>],
-            ) -> std::task::Poll<std::io::Result<usize>> {
-                crate::net::stream_io::Duplex::poll_write_vectored(self.stream(), cx, from)
-            }
-
+        crate::net::stream_io::impl_write_of!($type, poll_close, futures_io);
+        crate::net::stream_io::impl_write_of!($type, poll_shutdown, task_io {
             fn is_write_vectored(&self) -> bool {
                 true
             }
+        });
+        #[cfg(feature = "tokio")]
+        crate::net::stream_io::impl_write_of!($type, poll_shutdown, tokio::io {
+            fn is_write_vectored(&self) -> bool {
+                true
+            }
+        });
+    };
+}
+
+/// Implements `AsyncWrite` of the module `$io`. `$close` is the name of the method that closes.
+macro_rules! impl_write_of {
+    ($type:ty, $close:ident, $($io:ident)::+ $({ $($more:tt)* })?) => {
+        impl $($io)::+::AsyncWrite for $type {
+            fn poll_write(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                from: &[u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                crate::net::stream_io::WriteEnd::poll_write(self.stream(), cx, from)
+            }
+
+            fn poll_write_vectored(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                from: &[std::io::IoSlice<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                crate::net::stream_io::WriteEnd::poll_write_vectored(self.stream(), cx, from)
+            }
 
             fn poll_flush(
                 self: std::pin::Pin<&mut Self>,
@@ -146,12 +159,14 @@ macro_rules! impl_write {
                 std::task::Poll::Ready(Ok(()))
             }
 
-            fn poll_shutdown(
+            fn $close(
                 mut self: std::pin::Pin<&mut Self>,
                 _: &mut std::task::Context<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
                 std::task::Poll::Ready(self.close_for_writing())
             }
+
+            $($($more)*)?
         }
     };
 }
@@ -295,7 +310,12 @@ macro_rules! duplex_methods {
             }
 
             fn close_for_writing(&mut self) -> std::io::Result<()> {
-                crate::net::stream_io::Duplex::shut_down_write(self)
+                self.shut_down_write()
+            }
+
+            pub(crate) fn shut_down_write(&self) -> std::io::Result<()> {
+                let shut_down = |how| self.source.io().shutdown(how);
+                crate::net::stream_io::shut_down_write(shut_down)
             }
 
             /// Polls a read into memory that need not be initialised. Returns the number of bytes
@@ -338,12 +358,10 @@ macro_rules! duplex_methods {
             }
 
             /// Reads into the next free memory of a buffer without a wait, and advances the buffer.
-            /// Zero bytes mean the end of the stream, or that `to` is full. The feature `tokio`
-            /// adds this method.
+            /// Zero bytes mean the end of the stream, or that `to` is full.
             ///
             /// # Errors
             /// As [`try_read`](Self::try_read).
-            #[cfg(feature = "tokio")]
             pub fn try_read_buf<B: bytes::BufMut>(&self, to: &mut B) -> std::io::Result<usize> {
                 let read = || crate::net::bufs::recv(to, self.source.io().into());
                 self.source.try_io(crate::Interest::READABLE, read)
@@ -371,16 +389,15 @@ macro_rules! duplex_methods {
             }
         }
 
-        impl crate::net::stream_io::Duplex for $type {
-            fn poll_read(
+        // SAFETY: `poll_receive` lets the kernel write, which does so at the start, and returns the
+        // number of bytes.
+        unsafe impl crate::net::stream_io::ReadEnd for $type {
+            fn poll_read_uninit(
                 &self,
                 cx: &mut std::task::Context<'_>,
-                to: &mut [u8],
+                to: &mut [std::mem::MaybeUninit<u8>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                let to = std::ptr::from_mut(to) as *mut [std::mem::MaybeUninit<u8>];
-                // SAFETY: the memory is that of `to`, which no other code uses meanwhile. A read
-                // initialises bytes, and makes no byte uninitialised.
-                self.poll_receive(cx, unsafe { &mut *to })
+                self.poll_receive(cx, to)
             }
 
             fn poll_read_vectored(
@@ -393,7 +410,9 @@ macro_rules! duplex_methods {
                     std::io::Read::read_vectored(&mut self.source.io(), to)
                 })
             }
+        }
 
+        impl crate::net::stream_io::WriteEnd for $type {
             fn poll_write(
                 &self,
                 cx: &mut std::task::Context<'_>,
@@ -414,13 +433,10 @@ macro_rules! duplex_methods {
                     std::io::Write::write_vectored(&mut self.source.io(), from)
                 })
             }
-
-            fn shut_down_write(&self) -> std::io::Result<()> {
-                let shut_down = |how| self.source.io().shutdown(how);
-                crate::net::stream_io::shut_down_write(shut_down)
-            }
         }
     };
 }
 
-pub(crate) use {duplex_methods, impl_read, impl_write, readiness_methods};
+pub(crate) use {
+    duplex_methods, impl_read, impl_read_buf, impl_write, impl_write_of, readiness_methods,
+};

@@ -24,9 +24,7 @@
 //!     std::io::Result::Ok(())
 //! }).unwrap();
 //! ```
-#[cfg(feature = "tokio")]
-use super::bufs;
-use super::{TcpStream, split, stream_io, stream_io::Duplex};
+use super::{TcpStream, bufs, split, stream_io};
 use crate::{Interest, Ready};
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -34,6 +32,7 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
 };
+use task_io::ReadBuf;
 
 split::halves!(
     TcpStream,
@@ -54,16 +53,13 @@ split::halves!(
     /// let mut peeked = [0; 8];
     /// assert_eq!(read.peek(&mut peeked).await?, 5);
     /// assert_eq!(poll_fn(|cx| read.poll_peek_slice(cx, &mut peeked)).await?, 5);
-    /// # #[cfg(feature = "tokio")] {
-    /// let mut buf = tokio::io::ReadBuf::new(&mut peeked);
+    /// let mut buf = task_io::ReadBuf::new(&mut peeked);
     /// assert_eq!(poll_fn(|cx| read.poll_peek(cx, &mut buf)).await?, 5);
-    /// # }
     /// let mut to = [0; 2];
     /// assert_eq!(read.try_read(&mut to)?, 2);
     /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
     /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
     /// read.read_exact(&mut to[..1]).await?;
-    /// # #[cfg(feature = "tokio")]
     /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
     /// assert_eq!(read.peer_addr()?, write.peer_addr()?);
     /// assert_eq!(read.local_addr()?, write.local_addr()?);
@@ -112,15 +108,12 @@ split::halves!(
     /// let mut to = [0; 2];
     /// assert_eq!(read.peek(&mut to).await?, 2);
     /// assert_eq!(poll_fn(|cx| read.poll_peek_slice(cx, &mut to)).await?, 2);
-    /// # #[cfg(feature = "tokio")] {
-    /// let mut buf = tokio::io::ReadBuf::new(&mut to);
+    /// let mut buf = task_io::ReadBuf::new(&mut to);
     /// assert_eq!(poll_fn(|cx| read.poll_peek(cx, &mut buf)).await?, 2);
-    /// # }
     /// assert_eq!(read.try_read(&mut to)?, 2);
     /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
     /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
     /// read.read_exact(&mut to[..1]).await?;
-    /// # #[cfg(feature = "tokio")]
     /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
     /// assert_eq!(read.peer_addr()?, peer.local_addr()?);
     /// assert_eq!(read.local_addr()?, peer.peer_addr()?);
@@ -198,16 +191,15 @@ macro_rules! peek_methods {
                 self.0.poll_peek_slice(cx, to)
             }
 
-            /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. The
-            /// feature `tokio` adds this method.
+            /// Polls for a [`peek`](Self::peek) into a buffer that need not be initialised. Returns
+            /// the number of bytes.
             ///
             /// # Errors
             /// As a read.
-            #[cfg(feature = "tokio")]
             pub fn poll_peek(
                 &mut self,
                 cx: &mut Context<'_>,
-                to: &mut tokio::io::ReadBuf<'_>,
+                to: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<usize>> {
                 self.0.poll_peek(cx, to)
             }
@@ -227,19 +219,13 @@ impl TcpStream {
         self.source.poll_reading(cx, || self.source.io().peek(to))
     }
 
-    /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. Only
-    /// the last task that polled is woken. The feature `tokio` adds this method.
+    /// Polls for a [`peek`](Self::peek) into a buffer that need not be initialised. Returns the
+    /// number of bytes. Only the last task that polled is woken.
     ///
     /// # Errors
     /// As a read.
-    #[cfg(feature = "tokio")]
-    pub fn poll_peek(
-        &self,
-        cx: &mut Context<'_>,
-        to: &mut tokio::io::ReadBuf<'_>,
-    ) -> Poll<io::Result<usize>> {
-        let mut to = bufs::Unfilled(to);
-        let peek = || bufs::peek(&mut to, self.source.io().into());
+    pub fn poll_peek(&self, cx: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<usize>> {
+        let peek = || bufs::peek(to, self.source.io().into());
         self.source.poll_reading(cx, peek)
     }
 }

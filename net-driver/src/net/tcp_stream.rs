@@ -15,8 +15,8 @@ use std::{
 
 /// A TCP connection.
 ///
-/// Reading and writing are in the traits `AsyncRead` and `AsyncWrite` of `futures_io` and, with the
-/// feature `tokio`, of tokio. A read is one system call, and so is a write. If a read moves fewer
+/// Reading and writing are in the traits `AsyncRead` and `AsyncWrite` of `futures_io`, of `task_io`
+/// and, with the feature `tokio`, of tokio. A read is one system call, and so is a write. If a read moves fewer
 /// bytes than it could, the next read waits for an event first. Writes do the same. If a read fills
 /// a buffer of up to 4 KiB, and the kernel says that no byte is left, the next read waits for an
 /// event too. A stream begins to ask the kernel for the number of bytes left (`TCP_INQ`) when one
@@ -29,6 +29,7 @@ use std::{
 /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
 /// use net_driver::{Driver, net::{TcpListener, TcpStream}};
 /// use std::future::poll_fn;
+/// use task_io::ReadBuf;
 ///
 /// Driver::new(1).park(0).block_on(async {
 ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -41,10 +42,8 @@ use std::{
 ///     let mut to = [0; 5];
 ///     assert_eq!(peer.peek(&mut to).await?, 5);
 ///     assert_eq!(poll_fn(|cx| peer.poll_peek_slice(cx, &mut to)).await?, 5);
-/// #   #[cfg(feature = "tokio")] {
-///     let mut buf = tokio::io::ReadBuf::new(&mut to);
+///     let mut buf = ReadBuf::new(&mut to);
 ///     assert_eq!(poll_fn(|cx| peer.poll_peek(cx, &mut buf)).await?, 5);
-/// #   }
 ///     peer.read_exact(&mut to).await?;
 ///     assert_eq!(&to, b"hello");
 ///     assert_eq!(peer.peer_addr()?, stream.local_addr()?);
@@ -299,7 +298,6 @@ stream_io::readiness_methods!(
     ///     assert_eq!(poll_fn(|cx| peer.poll_read_uninit(cx, &mut uninit)).await?, 1);
     ///     assert_eq!(peer.try_read(&mut to)?, 1);
     ///     assert_eq!(peer.try_read(&mut to).unwrap_err().kind(), ErrorKind::WouldBlock);
-    /// #   #[cfg(feature = "tokio")]
     ///     assert!(peer.try_read_buf(&mut vec![]).is_err());
     ///     assert!(peer.take_error()?.is_none());
     ///     std::io::Result::Ok(())

@@ -1,7 +1,5 @@
 //! A UDP socket.
-#[cfg(feature = "tokio")]
-use super::bufs;
-use super::{ToSocketAddrs, lookup, options, source::Source, stream_io};
+use super::{ToSocketAddrs, bufs, lookup, options, source::Source, stream_io};
 use crate::{Interest, Ready, registration::Removal};
 use socket2::{Domain, SockAddr, SockRef, Type};
 use std::{
@@ -9,6 +7,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     task::{Context, Poll},
 };
+use task_io::ReadBuf;
 
 /// A UDP socket.
 ///
@@ -260,6 +259,7 @@ impl UdpSocket {
 /// ```
 /// use net_driver::{Driver, net::UdpSocket};
 /// use std::future::poll_fn;
+/// use task_io::ReadBuf;
 ///
 /// Driver::new(1).park(0).block_on(async {
 ///     let socket = UdpSocket::bind("127.0.0.1:0").await?;
@@ -273,12 +273,10 @@ impl UdpSocket {
 ///     assert_eq!(socket.try_peek_from(&mut to)?, (2, at));
 ///     assert_eq!(poll_fn(|cx| socket.poll_peek_slice(cx, &mut to)).await?, 2);
 ///     assert_eq!(poll_fn(|cx| socket.poll_peek_from_slice(cx, &mut to)).await?, (2, at));
-/// #   #[cfg(feature = "tokio")] {
-///     let mut buf = tokio::io::ReadBuf::new(&mut to);
+///     let mut buf = ReadBuf::new(&mut to);
 ///     poll_fn(|cx| socket.poll_peek(cx, &mut buf)).await?;
 ///     assert_eq!(poll_fn(|cx| socket.poll_peek_from(cx, &mut buf)).await?, at);
 ///     assert_eq!(buf.filled(), b"abab");
-/// #   }
 ///     std::io::Result::Ok(())
 /// }).unwrap();
 /// ```
@@ -291,19 +289,13 @@ impl UdpSocket {
         self.source.poll_reading(cx, || self.source.io().peek(to))
     }
 
-    /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Only the last task that polled is
-    /// woken. The feature `tokio` adds this method.
+    /// Polls for a [`peek`](Self::peek) into a buffer that need not be initialised. Only the last
+    /// task that polled is woken.
     ///
     /// # Errors
     /// As `peek`.
-    #[cfg(feature = "tokio")]
-    pub fn poll_peek(
-        &self,
-        cx: &mut Context<'_>,
-        to: &mut tokio::io::ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let mut to = bufs::Unfilled(to);
-        let peek = || bufs::peek(&mut to, self.source.io().into());
+    pub fn poll_peek(&self, cx: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let peek = || bufs::peek(to, self.source.io().into());
         self.source.poll_reading(cx, peek).map_ok(drop)
     }
 
@@ -329,19 +321,17 @@ impl UdpSocket {
             .poll_reading(cx, || self.source.io().peek_from(to))
     }
 
-    /// Polls for a [`peek_from`](Self::peek_from) into a buffer of tokio. Returns the address of
-    /// the sender. Only the last task that polled is woken. The feature `tokio` adds this method.
+    /// Polls for a [`peek_from`](Self::peek_from) into a buffer that need not be initialised.
+    /// Returns the address of the sender. Only the last task that polled is woken.
     ///
     /// # Errors
     /// As `peek_from`.
-    #[cfg(feature = "tokio")]
     pub fn poll_peek_from(
         &self,
         cx: &mut Context<'_>,
-        to: &mut tokio::io::ReadBuf<'_>,
+        to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<SocketAddr>> {
-        let mut to = bufs::Unfilled(to);
-        let peek = || bufs::peek_from(&mut to, self.source.io().into());
+        let peek = || bufs::peek_from(to, self.source.io().into());
         self.source
             .poll_reading(cx, peek)?
             .map(|(_, from)| address(&from))
@@ -390,17 +380,16 @@ fn address(of: &SockAddr) -> io::Result<SocketAddr> {
     of.as_socket().ok_or(io::ErrorKind::InvalidData.into())
 }
 
-#[cfg(feature = "tokio")]
 bufs::datagram_methods!(
     UdpSocket,
     SocketAddr,
     address,
-    /// Receives into buffers, as tokio has them.
+    /// Receives into buffers that need not be initialised.
     ///
     /// ```
     /// use net_driver::{Driver, net::UdpSocket};
     /// use std::future::poll_fn;
-    /// use tokio::io::ReadBuf;
+    /// use task_io::ReadBuf;
     ///
     /// Driver::new(1).park(0).block_on(async {
     ///     let socket = UdpSocket::bind("127.0.0.1:0").await?;

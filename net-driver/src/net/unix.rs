@@ -23,7 +23,7 @@
 //!     std::io::Result::Ok(())
 //! }).unwrap();
 //! ```
-use super::{UnixStream, split, stream_io, stream_io::Duplex};
+use super::{UnixStream, split, stream_io};
 use crate::{Interest, Ready};
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -68,7 +68,6 @@ split::halves!(
     /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
     /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
     /// read.read_exact(&mut to[..1]).await?;
-    /// # #[cfg(feature = "tokio")]
     /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
     /// assert!(read.peer_addr()?.is_unnamed());
     /// assert!(read.local_addr()?.is_unnamed());
@@ -114,7 +113,6 @@ split::halves!(
     /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
     /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
     /// read.read_exact(&mut to[..1]).await?;
-    /// # #[cfg(feature = "tokio")]
     /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
     /// assert!(read.peer_addr()?.is_unnamed());
     /// assert!(read.local_addr()?.is_unnamed());

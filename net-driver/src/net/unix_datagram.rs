@@ -1,7 +1,6 @@
 //! A Unix socket for datagrams.
-#[cfg(feature = "tokio")]
-use super::bufs;
 use super::{
+    bufs,
     send_to::SendPauses,
     source::{Source, current_driver},
     stream_io,
@@ -299,17 +298,16 @@ impl UnixDatagram {
     }
 }
 
-#[cfg(feature = "tokio")]
 bufs::datagram_methods!(
     UnixDatagram,
     SocketAddr,
     address::from_socket2,
-    /// Receives into buffers, as tokio has them.
+    /// Receives into buffers that need not be initialised.
     ///
     /// ```
     /// use net_driver::{Driver, net::UnixDatagram};
     /// use std::future::poll_fn;
-    /// use tokio::io::ReadBuf;
+    /// use task_io::ReadBuf;
     ///
     /// Driver::new(1).park(0).block_on(async {
     ///     let ((one, other), mut to) = (UnixDatagram::pair()?, [0; 8]);

@@ -203,7 +203,6 @@ stream_io::readiness_methods!(
     ///     assert_eq!(poll_fn(|cx| peer.poll_read_uninit(cx, &mut uninit)).await?, 1);
     ///     assert_eq!(peer.try_read(&mut to)?, 1);
     ///     assert_eq!(peer.try_read(&mut to).unwrap_err().kind(), ErrorKind::WouldBlock);
-    /// #   #[cfg(feature = "tokio")]
     ///     assert!(peer.try_read_buf(&mut vec![]).is_err());
     ///     assert!(peer.take_error()?.is_none());
     ///     std::io::Result::Ok(())

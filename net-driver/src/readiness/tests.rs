@@ -1,4 +1,5 @@
 use super::*;
+use crate::ready::EVERY_INTEREST;
 
 fn ready(word: &Readiness) -> Ready {
     word.load().ready()
@@ -34,7 +35,7 @@ fn event_of_one_direction_leaves_clears_of_the_other() {
 
 #[test]
 fn closed_and_shutdown_bits_survive_a_clear() {
-    let last = Ready::READ_CLOSED | Ready::WRITE_CLOSED | Ready::SHUTDOWN;
+    let last = Ready::READ_CLOSED | Ready::WRITE_CLOSED | SHUTDOWN;
     let word = Readiness::new(last | Ready::READABLE | Ready::WRITABLE);
     word.clear(word.load(), Interest::READABLE | Interest::WRITABLE);
     assert_eq!(ready(&word), last);
@@ -70,15 +71,15 @@ fn closed_read_half_ends_a_wait_for_priority_data() {
 /// Fails if the error of a pipe does not close its write half, or that of another source does.
 #[test]
 fn error_of_a_pipe_closes_its_write_half() {
-    for (pipe, is_closed) in [(Ready::PIPE, true), (Ready::EMPTY, false)] {
+    for (pipe, is_closed) in [(PIPE, true), (Ready::EMPTY, false)] {
         let word = Readiness::new(pipe);
         word.set(Ready::WRITABLE | Ready::ERROR);
         assert_eq!(word.load().ready().is_write_closed(), is_closed);
         assert!(!word.load().ready().is_read_closed());
         word.clear_for_user(word.load(), Interest::WRITABLE);
         assert_eq!(word.load().is_ready_for(Interest::WRITABLE), is_closed);
-        let shown = word.load().ready_for(Interest::ALL);
-        assert!(!shown.intersects(Ready::PIPE));
+        let shown = word.load().ready_for(EVERY_INTEREST);
+        assert!(!shown.intersects(PIPE));
     }
 }
 
@@ -121,7 +122,7 @@ fn tick_at_its_end_wraps_without_touching_the_other() {
 
 #[test]
 fn wait_for_reading_reports_the_read_half_only() {
-    let all = Snapshot(u64::from(Ready::ALL.0));
+    let all = Snapshot(u64::from(Ready::ALL.bits()));
     let read = Ready::READABLE | Ready::READ_CLOSED;
     assert_eq!(all.ready_for(Interest::READABLE), read);
     let write = Ready::WRITABLE | Ready::WRITE_CLOSED;

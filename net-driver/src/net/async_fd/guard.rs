@@ -3,6 +3,7 @@ use super::AsyncFd;
 use crate::{
     Interest, Ready,
     readiness::Snapshot,
+    ready::{EVERY_INTEREST, InterestBits},
     registration::{Registration, RegistrationId},
     slot::Direction,
     sys::Os,
@@ -123,7 +124,7 @@ impl Found {
     }
 
     fn clear_matching(&mut self, registration: &Registration<Os>, ready: Ready) {
-        self.clear(registration, Interest::ALL.intersection(ready));
+        self.clear(registration, EVERY_INTEREST.intersection(ready));
         self.ready = self.ready - ready;
     }
 }

@@ -44,7 +44,6 @@ pub(crate) fn to_socket2(address: &SocketAddr) -> io::Result<SockAddr> {
 }
 
 /// Converts an address of socket2 to one of std.
-#[cfg(feature = "tokio")]
 pub(crate) fn from_socket2(address: &SockAddr) -> io::Result<SocketAddr> {
     // `as_unix` returns `None` for an address without a name. The empty path makes such an address.
     address

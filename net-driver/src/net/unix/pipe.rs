@@ -14,19 +14,21 @@
 //!     std::io::Result::Ok(())
 //! }).unwrap();
 //! ```
-#[cfg(feature = "tokio")]
-use super::super::bufs;
-use super::super::{source::Source, stream_io::wanted};
-use crate::{Interest, Ready, registration::Removal, slot::Direction};
+use super::super::{
+    bufs,
+    source::Source,
+    stream_io::{self, ReadEnd, WriteEnd, wanted},
+};
+use crate::{Interest, Ready, ready::PIPE, registration::Removal, slot::Direction};
 use std::{
     fs::{self, File},
     io::{self, IoSlice, IoSliceMut, Read, Write},
+    mem::MaybeUninit,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
         unix::fs::{FileTypeExt, OpenOptionsExt},
     },
     path::Path,
-    pin::Pin,
     task::{Context, Poll},
 };
 
@@ -184,7 +186,7 @@ macro_rules! end {
         impl $end {
             #[track_caller]
             fn new(file: File) -> io::Result<Self> {
-                let ready = Ready::READABLE | Ready::WRITABLE | Ready::PIPE;
+                let ready = Ready::READABLE | Ready::WRITABLE | PIPE;
                 let source = Source::new(file, ready, Removal::Deregister)?;
                 Ok(Self { source })
             }
@@ -393,6 +395,15 @@ impl Sender {
         self.source.try_io(Interest::WRITABLE, write)
     }
 
+    fn stream(&self) -> &Self {
+        self
+    }
+
+    /// Does nothing: the drop of the sender closes the write end.
+    fn close_for_writing(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     fn poll(
         &self,
         cx: &mut Context<'_>,
@@ -403,63 +414,21 @@ impl Sender {
     }
 }
 
-impl futures_io::AsyncWrite for Sender {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[u8],
-    ) -> Poll<io::Result<usize>> {
+impl WriteEnd for Sender {
+    fn poll_write(&self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         self.poll(cx, |file| file.write(from))
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        &self,
         cx: &mut Context<'_>,
         from: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.poll(cx, |file| file.write_vectored(from))
     }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    /// Does nothing: the drop of the sender closes the write end.
-    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
 }
 
-#[cfg(feature = "tokio")]
-impl tokio::io::AsyncWrite for Sender {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll(cx, |file| file.write(from))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.poll(cx, |file| file.write_vectored(from))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
+stream_io::impl_write!(Sender);
 
 /// The read end of a pipe.
 ///
@@ -483,11 +452,8 @@ impl tokio::io::AsyncWrite for Sender {
 ///
 ///     sender.try_write(b"c")?;
 ///     assert_eq!(receiver.try_io(|| Ok(7))?, 7);
-/// #   #[cfg(not(feature = "tokio"))] receiver.try_read(&mut to)?;
-/// #   #[cfg(feature = "tokio")] {
 ///     let mut bytes = Vec::with_capacity(8);
-///     assert_eq!(receiver.try_read_buf(&mut bytes)?, 1); // With the feature `tokio`.
-/// #   }
+///     assert_eq!(receiver.try_read_buf(&mut bytes)?, 1);
 ///
 ///     let receiver = Receiver::from_owned_fd(receiver.into_blocking_fd()?)?;
 ///     let receiver = Receiver::from_file(receiver.into_nonblocking_fd()?.into())?;
@@ -532,12 +498,10 @@ impl Receiver {
     }
 
     /// Reads into the next free memory of a buffer without a wait, and advances the buffer. Zero
-    /// bytes mean that the other end is gone, or that `to` is full. The feature `tokio` adds this
-    /// method.
+    /// bytes mean that the other end is gone, or that `to` is full.
     ///
     /// # Errors
     /// As [`try_read`](Self::try_read).
-    #[cfg(feature = "tokio")]
     pub fn try_read_buf<B: bytes::BufMut>(&self, to: &mut B) -> io::Result<usize> {
         let wanted = to.chunk_mut().len();
         let read = || self.read(wanted, |file| bufs::read(to, file));
@@ -552,6 +516,10 @@ impl Receiver {
         let wanted = wanted(to.iter().map(|part| part.len()));
         let read = || self.read(wanted, |mut file| file.read_vectored(to));
         self.source.try_io(Interest::READABLE, read)
+    }
+
+    fn stream(&self) -> &Self {
+        self
     }
 
     /// Performs `read`, which reads up to `wanted` bytes. If `read` returns no byte, asks the
@@ -591,17 +559,19 @@ impl Receiver {
     }
 }
 
-impl futures_io::AsyncRead for Receiver {
-    fn poll_read(
-        self: Pin<&mut Self>,
+// SAFETY: `read_uninit` initialises as many bytes as it returns, and makes none uninitialised. If
+// `read` reads twice, the first read has returned 0.
+unsafe impl ReadEnd for Receiver {
+    fn poll_read_uninit(
+        &self,
         cx: &mut Context<'_>,
-        to: &mut [u8],
+        to: &mut [MaybeUninit<u8>],
     ) -> Poll<io::Result<usize>> {
-        self.poll(cx, to.len(), |mut file| file.read(to))
+        self.poll(cx, to.len(), |file| bufs::read_uninit(to, file))
     }
 
     fn poll_read_vectored(
-        self: Pin<&mut Self>,
+        &self,
         cx: &mut Context<'_>,
         to: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
@@ -610,15 +580,4 @@ impl futures_io::AsyncRead for Receiver {
     }
 }
 
-#[cfg(feature = "tokio")]
-impl tokio::io::AsyncRead for Receiver {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        to: &mut tokio::io::ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let (wanted, mut to) = (to.remaining(), bufs::Unfilled(to));
-        let read = self.poll(cx, wanted, |file| bufs::read(&mut to, file));
-        read.map_ok(drop)
-    }
-}
+stream_io::impl_read!(Receiver);

@@ -1,0 +1,135 @@
+//! The bytes of the standard input that were read and that no task has taken.
+//!
+//! 1. A task that finds no bytes starts a thread, and sets `is_reading` in the same critical
+//!    section. The thread makes one read. Then it stores the bytes, or that there are none, and
+//!    clears `is_reading`.
+//! 2. While `is_reading` is set, every task waits. So at most one thread waits for input, and a
+//!    read whose future was dropped keeps its bytes for the next read, also for that of another
+//!    handle.
+//! 3. The thread is none of a pool. The end of a pool waits for its jobs, and a read of a terminal
+//!    may wait for ever.
+use crate::{
+    budget::poll_proceed,
+    waiters::{self, Waiters, lock, poll_lock},
+};
+use std::{
+    io::{self, ErrorKind, Read},
+    mem,
+    ops::Range,
+    sync::Mutex,
+    task::{Context, Poll, ready},
+};
+use sync_shim::thread;
+
+/// The most bytes that one read asks for: the usual capacity of a pipe.
+const MOST: usize = 64 * 1024;
+
+static INPUT: Mutex<State> = Mutex::new(State {
+    is_reading: false,
+    buffer: Vec::new(),
+    ahead: 0..0,
+    read_nothing: None,
+    waiters: Waiters::new(),
+});
+
+struct State {
+    is_reading: bool,
+    buffer: Vec<u8>,
+    /// The bytes of `buffer` that no task has taken.
+    ahead: Range<usize>,
+    /// The result of the last read if it returned no byte: its error, or `Ok` at the end.
+    read_nothing: Option<io::Result<()>>,
+    waiters: Waiters,
+}
+
+/// A handle, with the key of its waker.
+pub(super) struct Reader(u64);
+
+/// A read, from before its thread is started until its end.
+struct Reading {
+    buffer: Vec<u8>,
+    result: io::Result<usize>,
+}
+
+impl Reader {
+    pub(super) fn new() -> Self {
+        Self(lock(&INPUT).waiters.new_key())
+    }
+
+    /// Polls for up to `room` bytes, and passes them to `take`.
+    pub(super) fn poll_take(
+        &self,
+        cx: &mut Context<'_>,
+        room: usize,
+        take: impl FnOnce(&[u8]),
+    ) -> Poll<io::Result<usize>> {
+        let progress = ready!(poll_proceed(cx));
+        loop {
+            let is_idle = |state: &State| !state.is_reading || room == 0;
+            let mut state = ready!(poll_lock(&INPUT, cx, is_idle, |state| state
+                .waiters
+                .slot(self.0)));
+            let count = state.ahead.len().min(room);
+            if count > 0 || room == 0 {
+                let start = state.ahead.start;
+                state.ahead.start += count;
+                take(&state.buffer[start..start + count]);
+                progress.made_progress();
+                return Poll::Ready(Ok(count));
+            }
+            if let Some(end) = state.read_nothing.take() {
+                progress.made_progress();
+                return Poll::Ready(end.map(|()| 0));
+            }
+            state.is_reading = true;
+            let reading = Reading {
+                buffer: mem::take(&mut state.buffer),
+                result: Err(io::Error::other("the thread that reads has ended")),
+            };
+            drop(state);
+            let thread = thread::Builder::new().name("stdin".to_owned());
+            if let Err(error) = thread.spawn(move || reading.run(room.min(MOST))) {
+                // The drop of `reading` has ended it, with an error that says less.
+                lock(&INPUT).read_nothing = None;
+                return Poll::Ready(Err(error));
+            }
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let waker = lock(&INPUT).waiters.remove(self.0);
+        drop(waker);
+    }
+}
+
+impl Reading {
+    fn run(mut self, len: usize) {
+        if self.buffer.len() < len {
+            self.buffer.resize(len, 0);
+        }
+        self.result = loop {
+            match io::stdin().read(&mut self.buffer[..len]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let mut state = lock(&INPUT);
+        state.is_reading = false;
+        state.buffer = mem::take(&mut self.buffer);
+        state.ahead = 0..*self.result.as_ref().unwrap_or(&0);
+        if state.ahead.is_empty() {
+            let result = mem::replace(&mut self.result, Ok(0));
+            state.read_nothing = Some(result.map(drop));
+        }
+        let wakers = state.waiters.take();
+        drop(state);
+        waiters::wake_all(wakers);
+    }
+}
