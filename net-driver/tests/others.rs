@@ -109,8 +109,6 @@ fn abstract_name(test: &str) -> String {
 /// Fails if a name that begins with a zero byte is refused as the path of a listener or a stream.
 #[test]
 fn abstract_name_of_a_listener_needs_no_file() {
-    use std::os::linux::net::SocketAddrExt;
-
     let name = abstract_name("stream");
     run(async {
         let listener = UnixListener::bind(&name).unwrap();

@@ -27,11 +27,11 @@ pub mod time;
 /// An empty module, as in tokio: streams are in the crate `tokio-stream`.
 pub mod stream {}
 
-#[doc(inline)]
-pub use selvedge::{pin, spawn, task_local};
 #[cfg(feature = "macros")]
 #[doc(inline)]
 pub use selvedge::{join, select, try_join};
+#[doc(inline)]
+pub use selvedge::{pin, spawn, task_local};
 #[cfg(feature = "macros")]
 #[doc(inline)]
 pub use selvedge_macros::{tokio_main as main, tokio_test as test};

@@ -555,7 +555,8 @@ macro_rules! program {
                 let _listener = $rt::net::UnixListener::bind_addr(&abstracted)?;
                 let client = $rt::net::UnixStream::connect_addr(&abstracted).await?;
                 let far = client.peer_addr()?;
-                log!(log, far.as_abstract_name() == Some(name.as_bytes()));
+                let far_name = $rt::net::unix::SocketAddr::as_abstract_name(&far);
+                log!(log, far_name == Some(name.as_bytes()));
                 let nowhere = unix::net::SocketAddr::from_pathname(folder.join("none"))?.into();
                 let refused = $rt::net::UnixStream::connect_addr(&nowhere).await;
                 log!(log, refused.err().map(|error| error.kind()));

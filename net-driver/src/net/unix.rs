@@ -32,9 +32,10 @@ use std::{
 
 pub(super) mod address;
 pub mod pipe;
+mod socket_addr;
 mod ucred;
 
-pub use std::os::unix::net::SocketAddr;
+pub use socket_addr::SocketAddr;
 pub use ucred::UCred;
 
 /// The ids of [`UCred`], under tokio's names.

@@ -227,7 +227,8 @@ impl<T> Sender<T> {
         message: T,
         limit: core::time::Duration,
     ) -> Result<(), SendTimeoutError<T>> {
-        self.send_until(message, net_driver::time::sleep(limit)).await
+        self.send_until(message, net_driver::time::sleep(limit))
+            .await
     }
 
     /// Blocks the thread as [`send`](Self::send) suspends a task.

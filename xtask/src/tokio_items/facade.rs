@@ -28,7 +28,15 @@ const FOLDER: &str = "tokio-facade";
 const FEATURES: [&str; 2] = ["full", "test-util"];
 
 /// tokio's macros.
-const MACROS: [&str; 7] = ["join", "main", "pin", "select", "task_local", "test", "try_join"];
+const MACROS: [&str; 7] = [
+    "join",
+    "main",
+    "pin",
+    "select",
+    "task_local",
+    "test",
+    "try_join",
+];
 
 /// Items, and modules, that tokio has on other systems than Linux only.
 const ELSEWHERE: &[&str] = &[
