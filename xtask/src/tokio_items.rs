@@ -25,16 +25,12 @@ use std::{
     path::Path,
     slice,
 };
-use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, Visibility};
+use syn::{Attribute, ImplItem, Item, ItemImpl, ItemTrait, TraitItem, Type, Visibility};
 
-/// The modules that the table compares. Of `io` it compares the items of [`IO`] alone.
+/// The modules that the table compares.
 const MODULES: &[&str] = &[
     "runtime", "task", "net", "time", "signal", "fs", "process", "io", "sync",
 ];
-
-/// The items of `io` that need a runtime. The others are traits, and functions over these traits:
-/// they work with sockets and files of any runtime.
-const IO: &[&str] = &["io::Interest", "io::Ready", "io::unix"];
 
 /// The attributes. Their arguments are items of the table, as `main(name)` and
 /// `main(flavor = "local")`.
@@ -49,7 +45,7 @@ const MADE: &[&str] = &[
 
 const TABLE: &str = "docs/from-tokio.md";
 
-/// For each module, the file of the test that names each stable item which is the same. The first
+/// For each module, the files of the tests that name each stable item which is the same. The first
 /// three are only compiled, and the others run on both runtimes.
 const TESTS: &[(&str, &str)] = &[
     ("runtime", "guide/tests/same_as_tokio.rs"),
@@ -61,6 +57,7 @@ const TESTS: &[(&str, &str)] = &[
     ("fs", "guide/tests/runs_the_same/fs.rs"),
     ("process", "guide/tests/runs_the_same/process.rs"),
     ("io", "guide/tests/runs_the_same/io.rs"),
+    ("io", "guide/tests/runs_the_same/utilities.rs"),
     ("main", "guide/tests/runs_the_same/attributes.rs"),
     ("test", "guide/tests/runs_the_same/attributes.rs"),
 ];
@@ -406,10 +403,8 @@ impl Tokio {
                     found.add(path.to_owned(), marks);
                 }
                 Item::Trait(of) => {
-                    for item in &of.items {
-                        if let TraitItem::Fn(method) = item {
-                            found.add(format!("{path}::{}", method.sig.ident), marks);
-                        }
+                    for method in trait_methods(of) {
+                        found.add(format!("{path}::{method}"), marks);
                     }
                     found.add(path.to_owned(), marks);
                 }
@@ -473,6 +468,25 @@ fn of_block(block: &ItemImpl, marks: Marks, methods: &mut Vec<(String, Marks)>) 
             }
         }
     }
+}
+
+/// Returns the names of a trait's methods. tokio puts some of them into a macro, such as
+/// `read_impl!`, as signatures.
+fn trait_methods(of: &ItemTrait) -> Vec<String> {
+    let mut names = Vec::new();
+    for item in &of.items {
+        match item {
+            TraitItem::Fn(method) => names.push(method.sig.ident.to_string()),
+            TraitItem::Macro(made) => {
+                let tokens: &TokenStream = &made.mac.tokens;
+                if let Ok(inner) = syn::parse2(quote::quote! { trait A { #tokens } }) {
+                    names.extend(trait_methods(&inner));
+                }
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// Returns whether the attribute is `doc(hidden)`. A comment that has the word is `doc = "…"`.
@@ -540,14 +554,6 @@ fn items() -> Result<BTreeMap<String, Marks>> {
         let place = vec![(*module).to_owned()];
         tokio.walk(&place, module, Marks::default(), &mut found);
     }
-    let is_compared = |path: &str| {
-        let is_in = |item: &&str| {
-            path.strip_prefix(*item)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-        };
-        !path.starts_with("io::") || IO.iter().any(is_in)
-    };
-    found.items.retain(|path, _| is_compared(path));
     for path in MADE {
         found.add((*path).to_owned(), Marks::default());
     }
@@ -682,8 +688,9 @@ fn compare(
             ));
         }
         let module = module_of(&row.path);
-        let test = tests.iter().find(|test| test.module == module);
-        if let Some(test) = test.filter(|test| !test.names(&row.path))
+        let tests = || tests.iter().filter(|test| test.module == module);
+        if let Some(test) = tests().next()
+            && !tests().any(|test| test.names(&row.path))
             && is_same
             && marks.is_stable()
         {
@@ -746,6 +753,9 @@ mod tests {
             "process::ChildStdin::into_owned_fd",
             "io::unix::AsyncFd::readable",
             "io::Interest::remove",
+            "io::AsyncReadExt::read_u16_le",
+            "io::copy_bidirectional",
+            "io::stdin",
             "main(flavor)",
             "test(flavor = \"local\")",
         ] {
@@ -757,7 +767,6 @@ mod tests {
         assert!(marks(counted).unwrap().unstable);
         assert_eq!(marks("runtime::Builder::is_current_thread"), None);
         assert_eq!(marks("net::unix::datagram"), None);
-        assert_eq!(marks("io::AsyncReadExt"), None);
         assert!(items.len() > 400, "{} items are not all", items.len());
     }
 
