@@ -159,7 +159,8 @@ impl<'a> ReadBuf<'a> {
     /// let mut buf = task_io::ReadBuf::new(&mut bytes);
     /// buf.clear();
     /// // SAFETY: the byte that is written is initialised.
-    /// unsafe { buf.inner_mut() }[0].write(7);
+    /// let inner = unsafe { buf.inner_mut() };
+    /// inner[0].write(7);
     /// assert_eq!(buf.initialized()[0], 7);
     /// ```
     #[inline]
@@ -179,7 +180,8 @@ impl<'a> ReadBuf<'a> {
     /// let mut memory = [MaybeUninit::uninit(); 8];
     /// let mut buf = task_io::ReadBuf::uninit(&mut memory);
     /// // SAFETY: the byte that is written is initialised.
-    /// unsafe { buf.unfilled_mut() }[0].write(7);
+    /// let unfilled = unsafe { buf.unfilled_mut() };
+    /// unfilled[0].write(7);
     /// // SAFETY: the first byte was written.
     /// unsafe { buf.assume_init(1) };
     /// buf.advance(1);
@@ -202,6 +204,7 @@ impl<'a> ReadBuf<'a> {
     ///
     /// If `n` is greater than [`remaining`](Self::remaining).
     #[inline]
+    #[track_caller]
     pub fn initialize_unfilled_to(&mut self, n: usize) -> &mut [u8] {
         assert!(n <= self.remaining(), "n exceeds the unfilled bytes");
         let end = self.filled + n;
@@ -231,6 +234,7 @@ impl<'a> ReadBuf<'a> {
     ///
     /// If they are not all initialised.
     #[inline]
+    #[track_caller]
     pub fn advance(&mut self, n: usize) {
         let filled = self.filled.checked_add(n);
         self.set_filled(filled.expect("filled bytes overflow"));
@@ -242,6 +246,7 @@ impl<'a> ReadBuf<'a> {
     ///
     /// If they are not all initialised.
     #[inline]
+    #[track_caller]
     pub fn set_filled(&mut self, n: usize) {
         assert!(n <= self.initialized, "filled bytes must be initialised");
         self.filled = n;
@@ -257,6 +262,7 @@ impl<'a> ReadBuf<'a> {
     ///
     /// They are.
     #[inline]
+    #[track_caller]
     pub unsafe fn assume_init(&mut self, n: usize) {
         assert!(n <= self.remaining(), "n exceeds the unfilled bytes");
         self.initialized = self.initialized.max(self.filled + n);

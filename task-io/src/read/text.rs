@@ -1,0 +1,62 @@
+//! A string that grows by bytes, which need not be text until they are all there.
+use std::{io, mem, str};
+
+/// The bytes of a borrowed string, and those that a read has appended.
+///
+/// Meanwhile the string is empty. The drop puts its former text back, without the bytes that were
+/// appended.
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    string: &'a mut String,
+    bytes: Vec<u8>,
+    /// How many of the bytes were in the string at first, and are therefore text.
+    start: usize,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(string: &'a mut String) -> Self {
+        let bytes = mem::take(string).into_bytes();
+        Self {
+            start: bytes.len(),
+            string,
+            bytes,
+        }
+    }
+
+    /// Returns the bytes, to append to them.
+    pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Puts the bytes into the string, and returns how many were appended.
+    ///
+    /// # Errors
+    /// If the appended bytes are not UTF-8. They are dropped then.
+    pub(super) fn finish(&mut self) -> io::Result<usize> {
+        let appended = &self.bytes[self.start..];
+        let len = appended.len();
+        str::from_utf8(appended).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, "the bytes read are not UTF-8")
+        })?;
+        self.start = self.bytes.len();
+        self.put_back();
+        Ok(len)
+    }
+
+    /// Gives the string the bytes up to `start`.
+    fn put_back(&mut self) {
+        let mut bytes = mem::take(&mut self.bytes);
+        bytes.truncate(mem::take(&mut self.start));
+        // SAFETY: the first `start` bytes were a `String`, followed by bytes that were checked to
+        // be UTF-8, if any. A caller of `bytes` only appends.
+        *self.string = unsafe { String::from_utf8_unchecked(bytes) };
+    }
+}
+
+impl Drop for Text<'_> {
+    fn drop(&mut self) {
+        if self.start > 0 || self.bytes.capacity() > 0 {
+            self.put_back();
+        }
+    }
+}
