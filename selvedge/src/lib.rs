@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub mod io;
 pub mod join;
 mod join_set;

@@ -5,7 +5,8 @@
 //! the runtime waits for all of its sockets, in the kernel's poller. A busy worker looks at the
 //! sockets between its tasks. Each operation is charged to the task's budget.
 //!
-//! With the feature `tokio`, the streams also have tokio's `AsyncRead` and `AsyncWrite`.
+//! The streams have `AsyncRead` and `AsyncWrite` of [`io`](crate::io), of `futures-io` and, with the
+//! feature `tokio`, of tokio.
 //!
 //! Names of hosts are looked up on the threads of [`spawn_blocking`](crate::spawn_blocking).
 //!

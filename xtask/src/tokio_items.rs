@@ -30,18 +30,14 @@ use std::{
     path::Path,
     slice,
 };
-use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, Visibility};
+use syn::{Attribute, ImplItem, Item, ItemImpl, ItemTrait, TraitItem, Type, Visibility};
 
 mod facade;
 
-/// The modules that the table compares. Of `io` it compares the items of [`IO`] alone.
+/// The modules that the table compares.
 const MODULES: &[&str] = &[
     "runtime", "task", "net", "time", "signal", "fs", "process", "io", "sync",
 ];
-
-/// The items of `io` that need a runtime. The others are traits, and functions over these traits:
-/// they work with sockets and files of any runtime.
-const IO: &[&str] = &["io::Interest", "io::Ready", "io::unix"];
 
 /// The attributes. Their arguments are items of the table, as `main(name)` and
 /// `main(flavor = "local")`.
@@ -56,7 +52,7 @@ const MADE: &[&str] = &[
 
 const TABLE: &str = "docs/from-tokio.md";
 
-/// For each module, the file of the test that names each stable item which is the same. The first
+/// For each module, the files of the tests that name each stable item which is the same. The first
 /// three are only compiled, and the others run on both runtimes.
 const TESTS: &[(&str, &str)] = &[
     ("runtime", "guide/tests/same_as_tokio.rs"),
@@ -68,6 +64,7 @@ const TESTS: &[(&str, &str)] = &[
     ("fs", "guide/tests/runs_the_same/fs.rs"),
     ("process", "guide/tests/runs_the_same/process.rs"),
     ("io", "guide/tests/runs_the_same/io.rs"),
+    ("io", "guide/tests/runs_the_same/utilities.rs"),
     ("main", "guide/tests/runs_the_same/attributes.rs"),
     ("test", "guide/tests/runs_the_same/attributes.rs"),
 ];
@@ -420,15 +417,8 @@ impl Tokio {
                     found.add(path.to_owned(), marks);
                 }
                 Item::Trait(of) => {
-                    for item in &of.items {
-                        let names = match item {
-                            TraitItem::Fn(method) => vec![method.sig.ident.to_string()],
-                            TraitItem::Macro(made) => functions_in(made.mac.tokens.clone()),
-                            _ => Vec::new(),
-                        };
-                        for name in names {
-                            found.add(format!("{path}::{name}"), marks);
-                        }
+                    for method in trait_methods(of) {
+                        found.add(format!("{path}::{method}"), marks);
                     }
                     found.add(path.to_owned(), marks);
                 }
@@ -494,6 +484,25 @@ fn of_block(block: &ItemImpl, marks: Marks, methods: &mut Vec<(String, Marks)>) 
     }
 }
 
+/// Returns the names of a trait's methods. tokio puts some of them into a macro, such as
+/// `read_impl!`, as signatures.
+fn trait_methods(of: &ItemTrait) -> Vec<String> {
+    let mut names = Vec::new();
+    for item in &of.items {
+        match item {
+            TraitItem::Fn(method) => names.push(method.sig.ident.to_string()),
+            TraitItem::Macro(made) => {
+                let tokens: &TokenStream = &made.mac.tokens;
+                if let Ok(inner) = syn::parse2(quote::quote! { trait A { #tokens } }) {
+                    names.extend(trait_methods(&inner));
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
 /// Returns whether the attribute is `doc(hidden)`. A comment that has the word is `doc = "…"`.
 fn is_hidden(attribute: &Attribute) -> bool {
     let text = attribute.meta.to_token_stream().to_string();
@@ -520,14 +529,6 @@ fn struct_in(tokens: &TokenStream) -> Option<(String, bool)> {
     let at = names.iter().position(|name| name == "struct")?;
     let is_public = at > 0 && names[at - 1] == "pub";
     Some((names.get(at + 1)?.clone(), is_public))
-}
-
-/// Returns the names of the functions in a macro that makes several.
-fn functions_in(tokens: TokenStream) -> Vec<String> {
-    let tokens: Vec<_> = tokens.into_iter().collect();
-    let pairs = tokens.windows(2);
-    let names = pairs.filter(|pair| matches!(&pair[0], TokenTree::Ident(word) if word == "fn"));
-    names.map(|pair| pair[1].to_string()).collect()
 }
 
 fn is_exported(item: &Item) -> bool {
@@ -576,14 +577,6 @@ fn folder<'a>(packages: &'a [Package], name: &str) -> Result<&'a Path> {
 fn items() -> Result<BTreeMap<String, Marks>> {
     let packages = workspace::load_all()?;
     let mut items = all_items(&packages)?;
-    let is_compared = |path: &str| {
-        let is_in = |item: &&str| {
-            path.strip_prefix(*item)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-        };
-        !path.starts_with("io::") || IO.iter().any(is_in)
-    };
-    items.retain(|path, _| is_compared(path));
     let macros = folder(&packages, "tokio-macros")?.join("src/entry.rs");
     let macros = fs::read_to_string(macros)?;
     for argument in arguments(&macros)? {
@@ -716,8 +709,9 @@ fn compare(
             ));
         }
         let module = module_of(&row.path);
-        let test = tests.iter().find(|test| test.module == module);
-        if let Some(test) = test.filter(|test| !test.names(&row.path))
+        let tests = || tests.iter().filter(|test| test.module == module);
+        if let Some(test) = tests().next()
+            && !tests().any(|test| test.names(&row.path))
             && is_same
             && marks.is_stable()
         {
@@ -780,6 +774,9 @@ mod tests {
             "process::ChildStdin::into_owned_fd",
             "io::unix::AsyncFd::readable",
             "io::Interest::remove",
+            "io::AsyncReadExt::read_u16_le",
+            "io::copy_bidirectional",
+            "io::stdin",
             "main(flavor)",
             "test(flavor = \"local\")",
         ] {
@@ -791,7 +788,6 @@ mod tests {
         assert!(marks(counted).unwrap().unstable);
         assert_eq!(marks("runtime::Builder::is_current_thread"), None);
         assert_eq!(marks("net::unix::datagram"), None);
-        assert_eq!(marks("io::AsyncReadExt"), None);
         assert!(items.len() > 400, "{} items are not all", items.len());
     }
 

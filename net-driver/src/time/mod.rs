@@ -17,6 +17,7 @@
 //! takes the wheel's lock and unlinks the timer. So no wheel has a timer that was freed.
 pub(crate) mod clock;
 mod entry;
+pub mod error;
 mod instant;
 mod interval;
 mod now;
