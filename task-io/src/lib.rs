@@ -31,6 +31,8 @@ mod simplex;
 mod sink;
 mod split;
 mod take;
+#[cfg(test)]
+mod testing;
 mod transfer;
 mod write;
 
