@@ -19,8 +19,8 @@ pub use budget::Budget;
 pub use preempt::Preempt;
 #[cfg(feature = "std")]
 pub use scope::{
-    Exhausted, OnExhausted, Progress, Scope, Turns, has_remaining, need_preempt, poll_proceed,
-    poll_proceed_n, remaining,
+    Exhausted, OnExhausted, Progress, Scope, Turns, has_remaining, may_block, need_preempt,
+    poll_proceed, poll_proceed_n, remaining,
 };
 #[cfg(feature = "std")]
 pub use slices::Slices;

@@ -74,6 +74,8 @@ struct Frame<'a> {
     hook: Option<&'a dyn OnExhausted>,
     /// Whether this scope has set the time slice.
     has_slice: bool,
+    /// Whether the thread may block in this scope.
+    may_block: bool,
     /// How many operations the scope has refused.
     refusals: Cell<u32>,
 }
@@ -238,6 +240,7 @@ pub struct Scope<'a> {
     budget: Budget,
     hook: Option<&'a dyn OnExhausted>,
     slice: Slice<'a>,
+    may_block: bool,
 }
 
 /// Where the budget of a scope comes from (rule 1).
@@ -268,6 +271,7 @@ impl<'a> Scope<'a> {
             budget,
             hook: None,
             slice: Slice::Keep,
+            may_block: false,
         }
     }
 
@@ -302,7 +306,7 @@ impl<'a> Scope<'a> {
     /// Creates a scope that limits neither operations nor time.
     ///
     /// It is for code that blocks its thread until a future is done: a limit would refuse the
-    /// future's operations forever.
+    /// future's operations forever. In it [`may_block`] returns true.
     ///
     /// ```
     /// use coop_budget::{Budget, Scope, has_remaining};
@@ -311,6 +315,15 @@ impl<'a> Scope<'a> {
     /// ```
     #[inline]
     pub const fn unlimited() -> Self {
+        Self {
+            may_block: true,
+            ..Self::unconstrained()
+        }
+    }
+
+    /// Creates a scope that limits neither operations nor time, for the poll of a future.
+    #[inline]
+    pub(crate) const fn unconstrained() -> Self {
         Self {
             slice: Slice::None,
             ..Self::own(Budget::UNLIMITED)
@@ -398,6 +411,7 @@ impl<'a> Scope<'a> {
         CURRENT.with(|current| {
             let mut frame = Frame::enter(current, self.source, self.hook, self.budget);
             frame.has_slice = matches!(self.slice, Slice::Set(_));
+            frame.may_block = self.may_block;
             let _entered = Entered::new(current, &frame, self.slice);
             f()
         })
@@ -481,6 +495,7 @@ impl<'a> Frame<'a> {
             is_nested,
             hook,
             has_slice: false,
+            may_block: false,
             refusals: Cell::new(0),
         }
     }
@@ -618,6 +633,27 @@ pub fn remaining() -> Option<u32> {
 #[inline]
 pub fn has_remaining() -> bool {
     CURRENT.with(|current| current.budget.get().has_remaining() && !current.is_over())
+}
+
+/// Returns whether this thread may block: it is outside of all scopes, or the innermost scope is one
+/// of [`Scope::unlimited`]. In any other scope the thread polls tasks, which would wait for it.
+///
+/// ```
+/// use coop_budget::{Budget, Scope, may_block};
+///
+/// assert!(may_block());
+/// Scope::new(Budget::DEFAULT).run(|| {
+///     assert!(!may_block());
+///     Scope::unlimited().run(|| assert!(may_block()));
+/// });
+/// ```
+#[inline]
+pub fn may_block() -> bool {
+    CURRENT.with(|current| {
+        // SAFETY: the frame is null, or live (rule 3), as its scope has not ended.
+        let frame = unsafe { current.frame.get().as_ref() };
+        frame.is_none_or(|frame| frame.may_block)
+    })
 }
 
 /// Returns whether the time slice in progress was asked to end. Returns false without a slice.

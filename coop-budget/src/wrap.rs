@@ -179,7 +179,7 @@ impl<F: Future> Future for Unconstrained<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: as in `Cooperative`.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
-        Scope::unlimited().run(|| future.poll(cx))
+        Scope::unconstrained().run(|| future.poll(cx))
     }
 }
 

@@ -481,6 +481,36 @@ macro_rules! same {
                     any::<&$rt::sync::mpsc::Sender<u8>>(),
                     any(),
                 );
+                let _ = $rt::sync::mpsc::Receiver::blocking_recv(any::<
+                    &mut $rt::sync::mpsc::Receiver<u8>,
+                >());
+                let _ = $rt::sync::mpsc::UnboundedReceiver::blocking_recv(any::<
+                    &mut $rt::sync::mpsc::UnboundedReceiver<u8>,
+                >());
+                let _ = $rt::sync::broadcast::Receiver::blocking_recv(any::<
+                    &mut $rt::sync::broadcast::Receiver<u8>,
+                >());
+                let _ = $rt::sync::mpsc::Receiver::blocking_recv_many(
+                    any::<&mut $rt::sync::mpsc::Receiver<u8>>(),
+                    any(),
+                    1,
+                );
+                let _ = $rt::sync::mpsc::UnboundedReceiver::blocking_recv_many(
+                    any::<&mut $rt::sync::mpsc::UnboundedReceiver<u8>>(),
+                    any(),
+                    1,
+                );
+                let _ = $rt::sync::mpsc::Sender::blocking_send(
+                    any::<&$rt::sync::mpsc::Sender<u8>>(),
+                    1,
+                );
+                let _ = $rt::sync::oneshot::Receiver::blocking_recv(any::<
+                    $rt::sync::oneshot::Receiver<u8>,
+                >());
+                let _ = $rt::sync::Mutex::blocking_lock(any::<&$rt::sync::Mutex<u8>>());
+                let _ = $rt::sync::Mutex::blocking_lock_owned(any::<Arc<$rt::sync::Mutex<u8>>>());
+                let _ = $rt::sync::RwLock::blocking_read(any::<&$rt::sync::RwLock<u8>>());
+                let _ = $rt::sync::RwLock::blocking_write(any::<&$rt::sync::RwLock<u8>>());
                 let _ = $rt::sync::mpsc::Sender::send(any::<&$rt::sync::mpsc::Sender<u8>>(), 1);
                 let _ = $rt::sync::mpsc::Sender::send_timeout(
                     any::<&$rt::sync::mpsc::Sender<u8>>(),

@@ -38,9 +38,28 @@ impl Wake for Parked {
     }
 }
 
+/// Checks that no task waits for this thread while it blocks.
+///
+/// # Panics
+/// In a poll that has a budget: its runtime's tasks would wait.
+#[track_caller]
+pub(crate) fn assert_may_block() {
+    #[cfg(feature = "coop-budget")]
+    assert!(
+        coop_budget::may_block(),
+        "this thread polls tasks, and the call would block it: await instead, or call it in \
+         block_in_place or spawn_blocking"
+    );
+}
+
 /// Polls the future on this thread until it is ready, and parks the thread meanwhile. Allocates
 /// once.
+///
+/// # Panics
+/// As [`assert_may_block`].
+#[track_caller]
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    assert_may_block();
     // A thread that blocks gives no turn to other tasks, so the budget of a poll around it is not
     // charged. If that were used up, each poll here would be refused.
     #[cfg(feature = "coop-budget")]

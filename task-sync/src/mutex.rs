@@ -143,7 +143,9 @@ impl<T: ?Sized> Mutex<T> {
     /// assert_eq!(*mutex.blocking_lock(), 2);
     /// ```
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
+        crate::blocking::assert_may_block();
         match self.try_lock() {
             Ok(guard) => guard,
             Err(_) => crate::blocking::block_on(self.lock()),
@@ -164,7 +166,9 @@ impl<T: ?Sized> Mutex<T> {
     /// assert_eq!(*mutex.blocking_lock_owned(), 2);
     /// ```
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
+        crate::blocking::assert_may_block();
         if self.raw.try_lock() {
             return self.owned_guard();
         }

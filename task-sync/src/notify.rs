@@ -369,19 +369,19 @@ impl Notify {
 }
 
 impl Notify {
-    /// Takes the permit, or sees a newer generation than `seen`. Otherwise returns the state as an
-    /// error.
+    /// Sees a newer generation than `seen`, or takes the permit. Otherwise returns the state as an
+    /// error. A future that `notify_waiters` has completed leaves the permit to another one.
     #[inline]
     fn take(&self, seen: usize) -> Result<(), usize> {
         loop {
             // Ordering: Acquire pairs with the Release of each notification: the task sees the
             // condition.
             let state = self.state.load(Acquire);
+            if generation(state) != seen {
+                return Ok(());
+            }
             if state & PERMIT == 0 {
-                return match generation(state) == seen {
-                    true => Err(state),
-                    false => Ok(()),
-                };
+                return Err(state);
             }
             // Ordering: Acquire on success, as above. No other thread needs to see what came before
             // a take. Relaxed on failure: the load looks again.

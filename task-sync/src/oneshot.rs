@@ -290,8 +290,8 @@ impl<T> Receiver<T> {
 
     /// Blocks the thread until the value is there.
     ///
-    /// Call it from a thread that runs no async tasks: it would stop them. tokio panics there; this
-    /// crate does not know of which executor a thread is.
+    /// Call it from a thread that runs no async tasks: it would stop them. With the feature
+    /// `coop-budget` it panics in a poll that has a budget.
     ///
     /// ```
     /// use task_sync::oneshot;
@@ -306,6 +306,7 @@ impl<T> Receiver<T> {
     /// As the future: if the sender is dropped before it sends.
     #[cfg(feature = "std")]
     #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError> {
         crate::blocking::block_on(self)
     }

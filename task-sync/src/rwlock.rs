@@ -194,7 +194,9 @@ impl<T: ?Sized> RwLock<T> {
     /// assert_eq!(*lock.blocking_read(), 2);
     /// ```
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn blocking_read(&self) -> RwLockReadGuard<'_, T> {
+        crate::blocking::assert_may_block();
         match self.try_read() {
             Ok(guard) => guard,
             Err(_) => crate::blocking::block_on(self.read()),
@@ -211,7 +213,9 @@ impl<T: ?Sized> RwLock<T> {
     /// assert_eq!(lock.into_inner(), 2);
     /// ```
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
+        crate::blocking::assert_may_block();
         match self.try_write() {
             Ok(guard) => guard,
             Err(_) => crate::blocking::block_on(self.write()),

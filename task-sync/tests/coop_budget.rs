@@ -2,6 +2,7 @@
 #![cfg(feature = "coop-budget")]
 use coop_budget::{Budget, Scope, remaining};
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     task::{Context, Poll, Waker},
 };
@@ -46,14 +47,35 @@ fn waits_and_tries_charge_nothing() {
 fn call_that_blocks_charges_nothing_and_is_not_refused() {
     let (tx, mut rx) = mpsc::channel(1);
     Scope::new(Budget::new(1)).run(|| {
-        tx.blocking_send(1).unwrap();
+        Scope::unlimited().run(|| tx.blocking_send(1).unwrap());
         assert_eq!(remaining(), Some(1));
         assert!(poll(tx.reserve()).is_pending());
         assert_eq!(poll(rx.recv()), Poll::Ready(Some(1)));
         assert_eq!(remaining(), Some(0));
-        tx.blocking_send(2).unwrap();
-        assert_eq!(rx.blocking_recv(), Some(2));
+        Scope::unlimited().run(|| {
+            tx.blocking_send(2).unwrap();
+            assert_eq!(rx.blocking_recv(), Some(2));
+        });
     });
+}
+
+/// Fails if a call may block a thread that polls a task, also where it need not wait.
+#[test]
+fn call_that_would_block_a_poll_panics() {
+    let (tx, _rx) = mpsc::channel(1);
+    let (mutex, lock) = (Mutex::new(1), RwLock::new(1));
+    let calls: [&dyn Fn(); 4] = [
+        &|| tx.blocking_send(1).unwrap(),
+        &|| *mutex.blocking_lock() += 1,
+        &|| *lock.blocking_write() += 1,
+        &|| assert_eq!(*lock.blocking_read(), 1),
+    ];
+    Scope::new(Budget::new(1)).run(|| {
+        for call in calls {
+            catch_unwind(AssertUnwindSafe(call)).unwrap_err();
+        }
+    });
+    assert_eq!((mutex.into_inner(), lock.into_inner()), (1, 1));
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl UnixDatagram {
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let address = address::from_path(path.as_ref())?;
-        Self::from_std(net::UnixDatagram::bind_addr(&address)?)
+        Self::from_std(net::UnixDatagram::bind_addr(address.as_std())?)
     }
 
     /// Makes a socket without an address.
@@ -142,7 +142,7 @@ impl UnixDatagram {
     /// If no socket is at `path`.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let address = address::from_path(path.as_ref())?;
-        self.source.io().connect_addr(&address)
+        self.source.io().connect_addr(address.as_std())
     }
 
     /// Returns the address of this side.
@@ -150,7 +150,7 @@ impl UnixDatagram {
     /// # Errors
     /// If the system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.source.io().local_addr()
+        self.source.io().local_addr().map(SocketAddr::from)
     }
 
     /// Returns the address to which the socket is connected.
@@ -158,7 +158,7 @@ impl UnixDatagram {
     /// # Errors
     /// If the socket is not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.source.io().peer_addr()
+        self.source.io().peer_addr().map(SocketAddr::from)
     }
 
     /// Ends one direction, or both.
@@ -205,7 +205,7 @@ impl UnixDatagram {
     /// If no socket is at `path`, the datagram is too long, or the driver has shut down.
     pub async fn send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let address = address::from_path(path.as_ref())?;
-        let send = || self.source.io().send_to_addr(from, &address);
+        let send = || self.source.io().send_to_addr(from, address.as_std());
         self.source.send_to(&self.driver, send).await
     }
 
@@ -221,7 +221,7 @@ impl UnixDatagram {
         path: impl AsRef<Path>,
     ) -> Poll<io::Result<usize>> {
         let address = address::from_path(path.as_ref())?;
-        let send = || self.source.io().send_to_addr(from, &address);
+        let send = || self.source.io().send_to_addr(from, address.as_std());
         self.source
             .poll_send_to(&self.driver, &self.pauses, cx, send)
     }
@@ -238,7 +238,7 @@ impl UnixDatagram {
     /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).
     pub fn try_send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let address = address::from_path(path.as_ref())?;
-        let send = || self.source.io().send_to_addr(from, &address);
+        let send = || self.source.io().send_to_addr(from, address.as_std());
         self.source.try_io(Interest::WRITABLE, send)
     }
 
@@ -272,7 +272,7 @@ impl UnixDatagram {
     /// # Errors
     /// If the system call fails.
     pub async fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.source.reading(|| self.source.io().recv_from(to)).await
+        self.source.reading(|| self.receive_from(to)).await
     }
 
     /// Polls for a [`recv_from`](Self::recv_from). Only the last task that polled is woken.
@@ -284,8 +284,7 @@ impl UnixDatagram {
         cx: &mut Context<'_>,
         to: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        self.source
-            .poll_reading(cx, || self.source.io().recv_from(to))
+        self.source.poll_reading(cx, || self.receive_from(to))
     }
 
     /// Receives without a wait.
@@ -294,7 +293,12 @@ impl UnixDatagram {
     /// `WouldBlock` if there is no datagram; else as [`recv_from`](Self::recv_from).
     pub fn try_recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.source
-            .try_io(Interest::READABLE, || self.source.io().recv_from(to))
+            .try_io(Interest::READABLE, || self.receive_from(to))
+    }
+
+    fn receive_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (count, from) = self.source.io().recv_from(to)?;
+        Ok((count, from.into()))
     }
 }
 

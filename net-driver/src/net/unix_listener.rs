@@ -67,12 +67,13 @@ impl UnixListener {
     /// Listens at this address, as [`bind`](Self::bind) does at a path.
     ///
     /// ```
-    /// use net_driver::{Driver, net::{UnixListener, unix::SocketAddr}};
+    /// use net_driver::{Driver, net::UnixListener};
+    /// use std::os::unix::net::SocketAddr;
     ///
     /// # let path = std::env::temp_dir().join(format!("bind-addr-{}", std::process::id()));
     /// let driver = Driver::new(1);
     /// let _entered = driver.enter(None);
-    /// let listener = UnixListener::bind_addr(&SocketAddr::from_pathname(&path)?)?;
+    /// let listener = UnixListener::bind_addr(&SocketAddr::from_pathname(&path)?.into())?;
     /// assert_eq!(listener.local_addr()?.as_pathname(), Some(&*path));
     /// # std::fs::remove_file(path)?;
     /// # std::io::Result::Ok(())
@@ -85,7 +86,7 @@ impl UnixListener {
     /// Without a current driver.
     #[track_caller]
     pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
-        let listener = net::UnixListener::bind_addr(address)?;
+        let listener = net::UnixListener::bind_addr(address.as_std())?;
         listener.set_nonblocking(true)?;
         Self::new(listener, Removal::ByClose)
     }
@@ -147,7 +148,7 @@ impl UnixListener {
         // `as_unix` returns `None` for an address without a name.
         let from = from.as_unix().map_or_else(|| stream.peer_addr(), Ok)?;
         let source = self.source.adopt(stream)?;
-        Ok((UnixStream::accepted(source), from))
+        Ok((UnixStream::accepted(source), from.into()))
     }
 
     /// Returns the address at which this socket listens.
@@ -155,7 +156,7 @@ impl UnixListener {
     /// # Errors
     /// If the system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.source.io().local_addr()
+        self.source.io().local_addr().map(SocketAddr::from)
     }
 
     /// Takes the pending error of the socket (`SO_ERROR`).

@@ -67,7 +67,8 @@ impl UnixStream {
     ///
     /// # let path = std::env::temp_dir().join(format!("unix-address-{}", std::process::id()));
     /// Driver::new(1).park(0).block_on(async {
-    ///     let address = SocketAddr::from_pathname(&path)?;
+    ///     let address = std::os::unix::net::SocketAddr::from_pathname(&path)?;
+    ///     let address = SocketAddr::from(address);
     ///     let _listener = UnixListener::bind_addr(&address)?;
     ///     let stream = UnixStream::connect_addr(&address).await?;
     ///     assert_eq!(stream.peer_addr()?.as_pathname(), address.as_pathname());
@@ -163,7 +164,7 @@ impl UnixStream {
     /// # Errors
     /// If the system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.source.io().local_addr()
+        self.source.io().local_addr().map(SocketAddr::from)
     }
 
     /// Returns the address of the other side.
@@ -171,7 +172,7 @@ impl UnixStream {
     /// # Errors
     /// If the system call fails.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.source.io().peer_addr()
+        self.source.io().peer_addr().map(SocketAddr::from)
     }
 }
 

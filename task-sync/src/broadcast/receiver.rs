@@ -282,6 +282,7 @@ impl<T: Clone> Receiver<T> {
     /// # Panics
     /// As [`recv`](Self::recv).
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn blocking_recv(&mut self) -> Result<T, RecvError> {
         crate::blocking::block_on(self.recv())
     }

@@ -233,8 +233,8 @@ impl<T> Sender<T> {
 
     /// Blocks the thread as [`send`](Self::send) suspends a task.
     ///
-    /// Call it from a thread that runs no async tasks: it would stop them. tokio panics there; this
-    /// crate does not know of which executor a thread is.
+    /// Call it from a thread that runs no async tasks: it would stop them. With the feature
+    /// `coop-budget` it panics in a poll that has a budget.
     ///
     /// ```
     /// use task_sync::mpsc;
@@ -249,6 +249,7 @@ impl<T> Sender<T> {
     /// As of [`send`](Self::send).
     #[cfg(feature = "std")]
     #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    #[track_caller]
     pub fn blocking_send(&self, message: T) -> Result<(), SendError<T>> {
         crate::blocking::block_on(self.send(message))
     }

@@ -228,8 +228,8 @@ macro_rules! handles {
 
             /// Blocks the thread as [`recv`](Self::recv) suspends a task.
             ///
-            /// Call it from a thread that runs no async tasks: it would stop them. tokio panics
-            /// there; this crate does not know of which executor a thread is.
+            /// Call it from a thread that runs no async tasks: it would stop them. With the feature
+            /// `coop-budget` it panics in a poll that has a budget.
             ///
             /// ```
             /// use task_sync::mpsc;
@@ -242,6 +242,7 @@ macro_rules! handles {
             /// ```
             #[cfg(feature = "std")]
             #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+            #[track_caller]
             pub fn blocking_recv(&mut self) -> Option<T> {
                 crate::blocking::block_on(self.recv())
             }
@@ -259,6 +260,7 @@ macro_rules! handles {
             /// ```
             #[cfg(feature = "std")]
             #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+            #[track_caller]
             pub fn blocking_recv_many(
                 &mut self,
                 buffer: &mut alloc::vec::Vec<T>,

@@ -284,6 +284,7 @@ impl Semaphore {
     /// As of [`acquire`](Self::acquire).
     #[cfg(feature = "std")]
     #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    #[track_caller]
     pub fn blocking_acquire(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         crate::blocking::block_on(self.acquire())
     }
@@ -302,6 +303,7 @@ impl Semaphore {
     /// As of [`acquire`](Self::acquire).
     #[cfg(feature = "std")]
     #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    #[track_caller]
     pub fn blocking_acquire_many(&self, permits: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
         crate::blocking::block_on(self.acquire_many(permits))
     }
@@ -324,6 +326,7 @@ impl Semaphore {
     /// As of [`acquire`](Self::acquire).
     #[cfg(feature = "std")]
     #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    #[track_caller]
     pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, AcquireError> {
         crate::blocking::block_on(self.acquire_owned())
     }
@@ -345,6 +348,7 @@ impl Semaphore {
     /// As of [`acquire`](Self::acquire).
     #[cfg(feature = "std")]
     #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    #[track_caller]
     pub fn blocking_acquire_many_owned(
         self: Arc<Self>,
         permits: u32,

@@ -19,6 +19,11 @@ use std::{fmt, os::unix::net, path::Path};
 pub struct SocketAddr(net::SocketAddr);
 
 impl SocketAddr {
+    /// Returns the address as std's type.
+    pub(crate) fn as_std(&self) -> &net::SocketAddr {
+        &self.0
+    }
+
     /// Returns whether the socket has no address.
     pub fn is_unnamed(&self) -> bool {
         self.0.is_unnamed()
