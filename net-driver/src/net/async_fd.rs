@@ -11,6 +11,10 @@ use std::{
     mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
 };
+#[cfg(not(feature = "raw-fd"))]
+use AsFd as Descriptor;
+#[cfg(feature = "raw-fd")]
+use AsRawFd as Descriptor;
 
 mod guard;
 
@@ -119,7 +123,8 @@ pub struct AsyncFdRegisterError<T> {
 /// Registers a descriptor for reading and writing.
 ///
 /// These constructors take a value that lends its descriptor ([`AsFd`]), and so has one. For a bare
-/// number there is [`register`](Self::register), which is unsafe.
+/// number there is [`register`](Self::register), which is unsafe. With the feature `raw-fd` they
+/// take any [`AsRawFd`], as tokio's do, and the caller must keep the descriptor open nevertheless.
 ///
 /// ```
 /// use net_driver::{Driver, Interest, net::AsyncFd};
@@ -137,10 +142,11 @@ pub struct AsyncFdRegisterError<T> {
 /// # std::io::Result::Ok(())
 /// ```
 ///
-/// ```compile_fail,E0277
+#[cfg_attr(not(feature = "raw-fd"), doc = "```compile_fail,E0277")]
+#[cfg_attr(feature = "raw-fd", doc = "```no_run")]
 /// let _ = net_driver::net::AsyncFd::new(5);
 /// ```
-impl<T: AsFd> AsyncFd<T> {
+impl<T: Descriptor> AsyncFd<T> {
     /// Registers a descriptor for reading and writing.
     ///
     /// This costs two system calls: the registration, and an `fstat`. The latter recognises a pipe,
@@ -218,7 +224,10 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn try_new_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
+        #[cfg(not(feature = "raw-fd"))]
         let number = fd.as_fd().as_raw_fd();
+        #[cfg(feature = "raw-fd")]
+        let number = fd.as_raw_fd();
         Self::registered(driver, fd, number)
     }
 }
