@@ -24,7 +24,7 @@ const MOST: &[(&str, usize)] = &[
     ("worker-idle", 4), // With libc, for the processor time of the process.
     ("worker-queue", 5),
     ("blocking-threads", 3),
-    ("blocking-fs", 5),
+    ("blocking-fs", 8),
     ("timer-wheel", 1),
     ("sched-group", 1),
 ];
