@@ -82,7 +82,7 @@ impl<R: AsyncRead> BufReader<R> {
     /// If `capacity` is 0.
     #[track_caller]
     pub fn with_capacity(capacity: usize, inner: R) -> Self {
-        assert!(capacity > 0, "the capacity of a buffer is 0");
+        assert!(capacity > 0, "the capacity must be greater than zero");
         Self {
             inner,
             buf: vec![0; capacity].into_boxed_slice(),

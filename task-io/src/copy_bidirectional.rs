@@ -79,8 +79,12 @@ where
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     assert!(
-        a_to_b_buf_size > 0 && b_to_a_buf_size > 0,
-        "the size of a buffer is 0"
+        a_to_b_buf_size > 0,
+        "`a_to_b_buf_size` must be greater than 0"
+    );
+    assert!(
+        b_to_a_buf_size > 0,
+        "`b_to_a_buf_size` must be greater than 0"
     );
     copy_both(a, b, a_to_b_buf_size, b_to_a_buf_size).await
 }

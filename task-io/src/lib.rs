@@ -31,7 +31,11 @@ mod simplex;
 mod sink;
 mod split;
 mod take;
+#[cfg(test)]
+mod testing;
 mod transfer;
+#[cfg(doctest)]
+mod variance;
 mod write;
 
 pub use async_buf_read::AsyncBufRead;

@@ -51,7 +51,7 @@ impl Pipe {
     /// If `capacity` is 0.
     #[track_caller]
     pub(crate) fn new(capacity: usize) -> Self {
-        assert!(capacity > 0, "the capacity of a pipe is 0");
+        assert!(capacity > 0, "the capacity must be greater than zero");
         Self {
             bytes: VecDeque::new(),
             capacity,
@@ -83,12 +83,12 @@ impl Pipe {
         &mut self,
         bufs: impl Iterator<Item = &'a [u8]>,
     ) -> Option<Done<usize>> {
+        if self.is_closed {
+            return Some((Err(io::ErrorKind::BrokenPipe.into()), None));
+        }
         let mut bufs = bufs.filter(|buf| !buf.is_empty()).peekable();
         if bufs.peek().is_none() {
             return Some((Ok(0), None));
-        }
-        if self.is_closed {
-            return Some((Err(io::ErrorKind::BrokenPipe.into()), None));
         }
         let mut room = self.capacity - self.bytes.len();
         if room == 0 {

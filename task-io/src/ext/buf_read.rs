@@ -57,8 +57,8 @@ pub trait AsyncBufReadExt: AsyncBufRead {
     ///
     /// # Errors
     /// Those of [`read_until`](Self::read_until), with the bytes before the error in `buf` if they
-    /// are UTF-8. If the line is not UTF-8, the error's kind is `InvalidData`, and the line is
-    /// lost.
+    /// are UTF-8. If the line is not UTF-8, the error's kind is `InvalidData`, its inner error is
+    /// a [`Utf8Error`](std::str::Utf8Error), the line is lost, and `buf` is as it was before.
     fn read_line<'a>(&'a mut self, buf: &'a mut String) -> ReadLine<'a, Self>
     where
         Self: Unpin,

@@ -465,8 +465,8 @@ pub trait AsyncReadExt: AsyncRead {
     /// If the future is dropped, the bytes that were read are lost, and `buf` is as it was before.
     ///
     /// # Errors
-    /// Those of [`read_to_end`](Self::read_to_end), and `InvalidData` if the bytes are not UTF-8.
-    /// After an error `buf` is as it was before.
+    /// Those of [`read_to_end`](Self::read_to_end), and `InvalidData`, with a
+    /// [`Utf8Error`](std::str::Utf8Error) inside, if the bytes are not UTF-8. After an error `buf` is as it was before.
     fn read_to_string<'a>(&'a mut self, dst: &'a mut String) -> ReadToString<'a, Self>
     where
         Self: Unpin,

@@ -35,9 +35,12 @@ impl<'a> Text<'a> {
     pub(super) fn finish(&mut self) -> io::Result<usize> {
         let appended = &self.bytes[self.start..];
         let len = appended.len();
-        str::from_utf8(appended).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidData, "the bytes read are not UTF-8")
-        })?;
+        if str::from_utf8(appended).is_err() {
+            // The error says where in the whole string it is.
+            let error = str::from_utf8(&self.bytes).err();
+            let error = error.expect("the appended bytes are not UTF-8");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
         self.start = self.bytes.len();
         self.put_back();
         Ok(len)

@@ -4,12 +4,14 @@ use std::{
     future::Future,
     io,
     marker::PhantomPinned,
+    mem::MaybeUninit,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-/// The least room for a read. Before a vector grows that its owner may have sized exactly, a read
-/// of this many bytes onto the stack finds out whether the reader has ended.
+/// The least room for a read, as reads of a few bytes are expensive. A vector that has less is not
+/// grown at once if its owner may have sized it exactly: reads of this many bytes onto the stack
+/// first find out whether the reader has ended.
 const PROBE: usize = 32;
 
 pin_project! {
@@ -83,8 +85,9 @@ impl Growth {
         loop {
             ready!(rounds.poll_next(cx));
             let before = buf.len();
-            let is_exact = before == self.capacity && self.capacity >= PROBE;
-            let polled = if is_exact && buf.capacity() == self.capacity {
+            let is_exact = buf.capacity() == self.capacity && self.capacity >= PROBE;
+            let polled = if is_exact && self.capacity - before < PROBE {
+                self.initialized = 0; // The bytes are appended there.
                 poll_probe(reader.as_mut(), cx, buf)
             } else {
                 // SAFETY: by the caller's promise.
@@ -99,7 +102,7 @@ impl Growth {
         }
     }
 
-    /// Reads once, into the vector's spare capacity. If there is none, first doubles the capacity.
+    /// Reads once, into the vector's spare capacity. If that is small, first doubles the capacity.
     ///
     /// # Safety
     /// As of [`poll`](Self::poll).
@@ -109,7 +112,7 @@ impl Growth {
         cx: &mut Context<'_>,
         buf: &mut Vec<u8>,
     ) -> Poll<io::Result<()>> {
-        if buf.len() == buf.capacity() {
+        if buf.capacity() - buf.len() < PROBE {
             buf.try_reserve(PROBE)?;
             self.initialized = 0;
         }
@@ -131,14 +134,14 @@ impl Growth {
     }
 }
 
-/// Reads a few bytes onto the stack, and appends them to the full vector.
+/// Reads a few bytes onto the stack, and appends them to the vector.
 fn poll_probe<R: AsyncRead + ?Sized>(
     reader: Pin<&mut R>,
     cx: &mut Context<'_>,
     buf: &mut Vec<u8>,
 ) -> Poll<io::Result<()>> {
-    let mut bytes = [0; PROBE];
-    let mut probe = ReadBuf::new(&mut bytes);
+    let mut bytes = [MaybeUninit::uninit(); PROBE];
+    let mut probe = ReadBuf::uninit(&mut bytes);
     ready!(reader.poll_read(cx, &mut probe))?;
     buf.try_reserve(probe.filled().len())?;
     buf.extend_from_slice(probe.filled());
