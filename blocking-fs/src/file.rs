@@ -18,8 +18,8 @@ const BUFFER: usize = 2 * 1024 * 1024;
 
 /// An open file.
 ///
-/// `File` has the traits of `futures_io` and of `task_io` for reading, writing and seeking. With the
-/// feature `tokio` it also has tokio's.
+/// `File` has the traits of `futures_io` and of `task_io` for reading, writing and seeking. With
+/// the feature `tokio` it also has tokio's.
 ///
 /// ```
 /// use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};

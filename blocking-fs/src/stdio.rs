@@ -80,35 +80,93 @@ impl Stdin {
 
 impl_read!(Stdin);
 
-/// Defines the type of a stream for writing, and the function that returns it.
+/// A handle to the standard output of the process.
+///
+/// **A write returns when its bytes are queued**, and they are written in the order of the writes,
+/// also if those are of several handles. A job of the thread's current pool writes them and flushes
+/// std's buffer, so that a part of a line appears, too. At most 2 MiB wait, beside as many that are
+/// being written. `flush` and `close` wait until the system has taken all bytes that were written
+/// before. The end of a runtime waits for its job. The end of the process does not: end with a
+/// `flush`.
+///
+/// If a write fails, the bytes that wait behind it are dropped, and every handle that was there
+/// returns the error once, by its next write, `flush` or `close`.
+///
+/// ```
+/// use blocking_fs::stdio::stdout;
+/// use futures_lite::AsyncWriteExt;
+///
+/// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
+/// #     blocking_threads::Pool::new(Default::default());
+/// # let _entered = pool.enter();
+/// # futures_lite::future::block_on(async {
+/// let mut stdout = stdout();
+/// stdout.write_all(b"Name: ").await?;
+/// stdout.flush().await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Stdout {
+    std: io::Stdout,
+    writer: Writer,
+}
+
+/// Returns a handle to the standard output.
+///
+/// ```
+/// let stdout: blocking_fs::stdio::Stdout = blocking_fs::stdio::stdout();
+/// ```
+pub fn stdout() -> Stdout {
+    static OUTPUT: Output = Output::new(|bytes| write(io::stdout().lock(), bytes));
+    Stdout {
+        std: io::stdout(),
+        writer: Writer::new(&OUTPUT),
+    }
+}
+
+/// A handle to the standard error of the process. It does what [`Stdout`] does.
+///
+/// ```
+/// use blocking_fs::stdio::stderr;
+/// use futures_lite::AsyncWriteExt;
+///
+/// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
+/// #     blocking_threads::Pool::new(Default::default());
+/// # let _entered = pool.enter();
+/// # futures_lite::future::block_on(async {
+/// let mut stderr = stderr();
+/// stderr.write_all(b"no such file\n").await?;
+/// stderr.flush().await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Stderr {
+    std: io::Stderr,
+    writer: Writer,
+}
+
+/// Returns a handle to the standard error.
+///
+/// ```
+/// let stderr: blocking_fs::stdio::Stderr = blocking_fs::stdio::stderr();
+/// ```
+pub fn stderr() -> Stderr {
+    static OUTPUT: Output = Output::new(|bytes| write(io::stderr().lock(), bytes));
+    Stderr {
+        std: io::stderr(),
+        writer: Writer::new(&OUTPUT),
+    }
+}
+
+fn write(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
+    to.write_all(bytes)?;
+    to.flush()
+}
+
 macro_rules! output {
-    ($type:ident, $function:ident, $(#[$doc:meta])*) => {
-        $(#[$doc])*
-        pub struct $type {
-            std: io::$type,
-            writer: Writer,
-        }
-
-        #[doc = concat!("Returns a handle, [`", stringify!($type), "`].")]
-        ///
-        /// ```
-        #[doc = concat!(
-            "let handle: blocking_fs::stdio::", stringify!($type),
-            " = blocking_fs::stdio::", stringify!($function), "();"
-        )]
-        /// ```
-        pub fn $function() -> $type {
-            static OUTPUT: Output = Output::new(|bytes| {
-                let mut std = io::$function().lock();
-                std.write_all(bytes)?;
-                std.flush()
-            });
-            $type {
-                std: io::$function(),
-                writer: Writer::new(&OUTPUT),
-            }
-        }
-
+    ($type:ident) => {
         impl $type {
             fn poll_put(
                 &mut self,
@@ -127,59 +185,8 @@ macro_rules! output {
     };
 }
 
-output!(
-    Stdout,
-    stdout,
-    /// A handle to the standard output of the process.
-    ///
-    /// **A write returns when its bytes are queued**, and they are written in the order of the
-    /// writes, also if those are of several handles. A job of the thread's current pool writes them
-    /// and flushes std's buffer, so that a part of a line appears, too. At most 2 MiB wait, beside
-    /// as many that are being written. `flush` and `close` wait until the system has taken all
-    /// bytes that were written before. The end of a runtime waits for its job. The end of the
-    /// process does not: end with a `flush`.
-    ///
-    /// If a write fails, the bytes that wait behind it are dropped, and every handle that was there
-    /// returns the error once, by its next write, `flush` or `close`.
-    ///
-    /// ```
-    /// use blocking_fs::stdio::stdout;
-    /// use futures_lite::AsyncWriteExt;
-    ///
-    /// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
-    /// #     blocking_threads::Pool::new(Default::default());
-    /// # let _entered = pool.enter();
-    /// # futures_lite::future::block_on(async {
-    /// let mut stdout = stdout();
-    /// stdout.write_all(b"Name: ").await?;
-    /// stdout.flush().await?;
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-);
-
-output!(
-    Stderr,
-    stderr,
-    /// A handle to the standard error of the process. It does what [`Stdout`] does.
-    ///
-    /// ```
-    /// use blocking_fs::stdio::stderr;
-    /// use futures_lite::AsyncWriteExt;
-    ///
-    /// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
-    /// #     blocking_threads::Pool::new(Default::default());
-    /// # let _entered = pool.enter();
-    /// # futures_lite::future::block_on(async {
-    /// let mut stderr = stderr();
-    /// stderr.write_all(b"no such file\n").await?;
-    /// stderr.flush().await?;
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-);
+output!(Stdout);
+output!(Stderr);
 
 macro_rules! handle {
     ($type:ident) => {

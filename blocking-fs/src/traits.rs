@@ -56,8 +56,8 @@ macro_rules! impl_write {
     };
 }
 
-/// Implements `AsyncWrite` of the module `$io`. `$close` is the name of the method that closes, which
-/// only flushes: a drop closes the descriptor.
+/// Implements `AsyncWrite` of the module `$io`. `$close` is the name of the method that closes,
+/// which only flushes: a drop closes the descriptor.
 macro_rules! impl_write_of {
     ($type:ty, $close:ident, $($io:ident)::+ $({ $($more:tt)* })?) => {
         impl $($io)::+::AsyncWrite for $type {

@@ -6,9 +6,12 @@ use net_driver::Driver;
 use static_assertions::assert_impl_all;
 use std::{
     fs,
-    io::Read as _,
+    future::poll_fn,
+    io::{IoSlice, Read as _},
+    mem::MaybeUninit,
     os::{fd::OwnedFd, unix::net::UnixStream},
     panic::{RefUnwindSafe, UnwindSafe, catch_unwind},
+    pin::Pin,
     process::Stdio,
 };
 
@@ -44,6 +47,49 @@ fn child_echoes_more_than_its_pipes_hold() {
         assert_eq!(read.unwrap(), text.len());
         assert!(back == text);
         assert!(child.wait().await.unwrap().success());
+    });
+}
+
+/// Sends bytes through a child and back, by the traits of the module `$io`.
+macro_rules! echo {
+    ($($io:ident)::+) => {{
+        use $($io)::+::{AsyncRead, AsyncWrite, ReadBuf};
+
+        let mut command = Command::new("cat");
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        assert!(AsyncWrite::is_write_vectored(&stdin));
+        let wrote = poll_fn(|cx| AsyncWrite::poll_write(Pin::new(&mut stdin), cx, b"a"));
+        assert_eq!(wrote.await.unwrap(), 1);
+        let parts = [IoSlice::new(b"b"), IoSlice::new(b"c")];
+        let wrote =
+            poll_fn(|cx| AsyncWrite::poll_write_vectored(Pin::new(&mut stdin), cx, &parts));
+        assert_eq!(wrote.await.unwrap(), 2);
+        poll_fn(|cx| AsyncWrite::poll_flush(Pin::new(&mut stdin), cx)).await.unwrap();
+        poll_fn(|cx| AsyncWrite::poll_shutdown(Pin::new(&mut stdin), cx)).await.unwrap();
+        drop(stdin);
+        let mut memory = [MaybeUninit::uninit(); 8];
+        let mut buf = ReadBuf::uninit(&mut memory);
+        loop {
+            let before = buf.filled().len();
+            poll_fn(|cx| AsyncRead::poll_read(Pin::new(&mut stdout), cx, &mut buf)).await.unwrap();
+            if buf.filled().len() == before {
+                break;
+            }
+        }
+        assert_eq!((buf.filled(), buf.initialized().len()), (&b"abc"[..], 3));
+        assert!(child.wait().await.unwrap().success());
+    }};
+}
+
+/// Fails if a trait moves other bytes, does not see the end, or initialises memory for nothing.
+#[test]
+fn pipes_have_the_traits_of_task_io() {
+    run(async {
+        echo!(task_io);
+        #[cfg(feature = "tokio")]
+        echo!(tokio::io);
     });
 }
 

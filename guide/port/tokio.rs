@@ -27,17 +27,16 @@ use std::{
 
 use tokio::{
     fs,
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     net::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     signal::unix::{SignalKind, signal},
+    sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot, watch},
     task::{self, JoinHandle, JoinSet},
     time::{self, Duration, Instant, MissedTickBehavior},
 };
-// These items of tokio work in any runtime.
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot, watch};
 
 /// How many clients are served at a time. Further clients wait.
 const CLIENTS: usize = 1_000;

@@ -7,8 +7,9 @@ use selvedge::{
     fs::{self, DirBuilder, File, OpenOptions},
 };
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     io::{self, ErrorKind, Read, SeekFrom, Write},
+    mem::MaybeUninit,
     os::{
         fd::{FromRawFd, OwnedFd},
         unix::net::UnixStream,
@@ -762,36 +763,46 @@ fn shutdown_waits_for_buffered_writes() {
     assert_eq!(read.join().unwrap(), b"abc");
 }
 
-/// Fails if tokio's traits differ from those of `futures_io`.
-#[cfg(feature = "tokio")]
-#[test]
-fn file_has_the_traits_of_tokio() {
-    use std::future::poll_fn;
-    use tokio::io::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
+/// Writes, seeks and reads by the traits of the module `$io`.
+macro_rules! check_traits {
+    ($path:expr, $($io:ident)::+) => {{
+        use $($io)::+::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
 
-    let (_held, directory) = directory();
-    run(async {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true);
-        let mut file = options.open(directory.join("a")).await.unwrap();
+        let mut file = options.open($path).await.unwrap();
         let mut file = Pin::new(&mut file);
+        assert!(AsyncWrite::is_write_vectored(&*file));
         let parts = [io::IoSlice::new(b"ab"), io::IoSlice::new(b"cd")];
         let wrote = poll_fn(|cx| AsyncWrite::poll_write_vectored(file.as_mut(), cx, &parts)).await;
         assert_eq!(wrote.unwrap(), 4);
+        let wrote = poll_fn(|cx| AsyncWrite::poll_write(file.as_mut(), cx, b"e")).await;
+        assert_eq!(wrote.unwrap(), 1);
         poll_fn(|cx| AsyncWrite::poll_flush(file.as_mut(), cx))
             .await
             .unwrap();
         AsyncSeek::start_seek(file.as_mut(), SeekFrom::Start(1)).unwrap();
         let place = poll_fn(|cx| AsyncSeek::poll_complete(file.as_mut(), cx)).await;
         assert_eq!(place.unwrap(), 1);
-        let mut to = [0; 8];
-        let mut to = ReadBuf::new(&mut to);
+        let mut to = [MaybeUninit::uninit(); 8];
+        let mut to = ReadBuf::uninit(&mut to);
         poll_fn(|cx| AsyncRead::poll_read(file.as_mut(), cx, &mut to))
             .await
             .unwrap();
-        assert_eq!(to.filled(), b"bcd");
+        assert_eq!((to.filled(), to.initialized().len()), (&b"bcde"[..], 4));
         poll_fn(|cx| AsyncWrite::poll_shutdown(file.as_mut(), cx))
             .await
             .unwrap();
+    }};
+}
+
+/// Fails if the traits differ from those of `futures_io`, or initialise memory for nothing.
+#[test]
+fn file_has_the_traits_of_io() {
+    let (_held, directory) = directory();
+    run(async {
+        check_traits!(directory.join("a"), selvedge::io);
+        #[cfg(feature = "tokio")]
+        check_traits!(directory.join("b"), tokio::io);
     });
 }

@@ -34,6 +34,8 @@ mod take;
 #[cfg(test)]
 mod testing;
 mod transfer;
+#[cfg(doctest)]
+mod variance;
 mod write;
 
 pub use async_buf_read::AsyncBufRead;

@@ -20,11 +20,12 @@ const MOST: &[(&str, usize)] = &[
     ("task-header", 4),
     ("task-set", 5),
     ("task-sync", 4),
+    ("task-io", 5),
     ("coop-budget", 3),
     ("worker-idle", 4), // With libc, for the processor time of the process.
     ("worker-queue", 5),
     ("blocking-threads", 3),
-    ("blocking-fs", 5),
+    ("blocking-fs", 8),
     ("timer-wheel", 1),
     ("sched-group", 1),
 ];

@@ -709,14 +709,12 @@ fn compare(
             ));
         }
         let module = module_of(&row.path);
-        let tests = || tests.iter().filter(|test| test.module == module);
-        if let Some(test) = tests().next()
-            && !tests().any(|test| test.names(&row.path))
-            && is_same
-            && marks.is_stable()
-        {
-            let (path, file) = (&row.path, test.file);
-            complaints.push(format!("`{path}` is the same, but is not in {file}"));
+        let tests: Vec<_> = tests.iter().filter(|test| test.module == module).collect();
+        let is_named = tests.is_empty() || tests.iter().any(|test| test.names(&row.path));
+        if !is_named && is_same && marks.is_stable() {
+            let files: Vec<_> = tests.iter().map(|test| test.file).collect();
+            let (path, files) = (&row.path, files.join(" or "));
+            complaints.push(format!("`{path}` is the same, but is not in {files}"));
         }
         if marks.is_stable() {
             let (same, all) = counts.entry(module).or_default();

@@ -54,7 +54,7 @@ pub(super) struct Writer {
     key: u64,
     /// How many errors this handle has seen.
     failures: u64,
-    /// What `done` has to reach for the flush that has begun.
+    /// The flush that has begun ends when `done` reaches this count.
     flush_to: Option<u64>,
 }
 
@@ -117,8 +117,8 @@ impl Writer {
         }
     }
 
-    /// Locks the state, if `is_ready` returns true for it, or there is an error that this handle has
-    /// not seen.
+    /// Locks the state, if `is_ready` returns true for it, or there is an error that this handle
+    /// has not seen.
     fn poll_until(
         &self,
         cx: &Context<'_>,

@@ -10,7 +10,7 @@ macro_rules! program {
                 path::Path,
                 time::{Duration, SystemTime},
             };
-            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            use $rt::io::{AsyncReadExt, AsyncWriteExt};
 
             type Log = Vec<String>;
 

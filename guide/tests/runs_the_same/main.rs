@@ -20,6 +20,7 @@ mod net;
 mod process;
 mod signal;
 mod time;
+mod utilities;
 
 /// Asserts that the program has logged something, and the same on both.
 fn assert_same(theirs: &[String], ours: &[String]) {

@@ -13,8 +13,8 @@ macro_rules! program {
                 task::Poll,
                 time::Duration,
             };
-            use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
             use $rt::io::Interest;
+            use $rt::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
 
             type Log = Vec<String>;
 

@@ -4,7 +4,7 @@ macro_rules! program {
     ($module:ident, $rt:ident) => {
         mod $module {
             use std::{io, os::fd::OwnedFd, path::Path, process::Stdio};
-            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            use $rt::io::{AsyncReadExt, AsyncWriteExt};
 
             type Log = Vec<String>;
 

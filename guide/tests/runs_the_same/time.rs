@@ -51,8 +51,22 @@ macro_rules! program {
                     "{:?}",
                     $rt::time::timeout(hour, ready(7)).await.ok()
                 ));
-                let late = $rt::time::timeout(hour, pending::<()>()).await.unwrap_err();
+                let late: $rt::time::error::Elapsed =
+                    $rt::time::timeout(hour, pending::<()>()).await.unwrap_err();
                 log.push(format!("{}", std::io::Error::from(late).kind()));
+                let errors: [$rt::time::error::Error; 3] = [
+                    $rt::time::error::Error::shutdown(),
+                    $rt::time::error::Error::at_capacity(),
+                    $rt::time::error::Error::invalid(),
+                ];
+                for error in errors {
+                    log.push(format!(
+                        "{} {} {}",
+                        $rt::time::error::Error::is_shutdown(&error),
+                        $rt::time::error::Error::is_at_capacity(&error),
+                        $rt::time::error::Error::is_invalid(&error),
+                    ));
+                }
                 let at = $rt::time::Instant::now() + hour;
                 log.push(format!(
                     "{}",

@@ -16,11 +16,11 @@ use std::{
 /// A TCP connection.
 ///
 /// Reading and writing are in the traits `AsyncRead` and `AsyncWrite` of `futures_io`, of `task_io`
-/// and, with the feature `tokio`, of tokio. A read is one system call, and so is a write. If a read moves fewer
-/// bytes than it could, the next read waits for an event first. Writes do the same. If a read fills
-/// a buffer of up to 4 KiB, and the kernel says that no byte is left, the next read waits for an
-/// event too. A stream begins to ask the kernel for the number of bytes left (`TCP_INQ`) when one
-/// read has filled its buffer and the next was in vain.
+/// and, with the feature `tokio`, of tokio. A read is one system call, and so is a write. If a read
+/// moves fewer bytes than it could, the next read waits for an event first. Writes do the same. If
+/// a read fills a buffer of up to 4 KiB, and the kernel says that no byte is left, the next read
+/// waits for an event too. A stream begins to ask the kernel for the number of bytes left
+/// (`TCP_INQ`) when one read has filled its buffer and the next was in vain.
 ///
 /// One task may read and another one write, through [`split`](Self::split) or
 /// [`into_split`](Self::into_split). Methods with `&self` may be used by any number of tasks.

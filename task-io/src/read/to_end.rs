@@ -9,9 +9,9 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// The least room for a read, as reads of a few bytes are expensive. Before a vector grows that its
-/// owner may have sized exactly, reads of this many bytes onto the stack find out whether the reader
-/// has ended.
+/// The least room for a read, as reads of a few bytes are expensive. A vector that has less is not
+/// grown at once if its owner may have sized it exactly: reads of this many bytes onto the stack
+/// first find out whether the reader has ended.
 const PROBE: usize = 32;
 
 pin_project! {

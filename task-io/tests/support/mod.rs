@@ -9,7 +9,7 @@ use std::{
 };
 use task_io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
-/// What a reader does next.
+/// The next step of a reader.
 #[derive(Debug, Clone)]
 pub enum Reads {
     /// It has these bytes.
@@ -104,7 +104,7 @@ impl AsyncBufRead for Reader {
     }
 }
 
-/// What a writer does next.
+/// The next step of a writer.
 #[derive(Debug, Clone)]
 pub enum Writes {
     /// It takes at most so many bytes.
@@ -120,7 +120,7 @@ pub enum Writes {
 pub struct Writer {
     pub script: VecDeque<Writes>,
     pub is_vectored: bool,
-    /// What was written, and how many bytes of that were flushed.
+    /// All bytes that were written, and how many of them were flushed.
     pub written: Vec<u8>,
     pub flushed: usize,
     pub is_shut_down: bool,
@@ -183,7 +183,8 @@ impl AsyncWrite for Writer {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if self.is_vectored {
-            self.poll_write(cx, &bufs.concat())
+            let all: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+            self.poll_write(cx, &all)
         } else {
             let first = bufs.iter().find(|buf| !buf.is_empty());
             let first = first.map_or(&[][..], |buf| buf);
