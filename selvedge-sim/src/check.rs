@@ -32,6 +32,9 @@ pub fn check(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) {
         let replay = Replay::read(&file);
         let replay = replay.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         if replay.scenario == name {
+            if !replay.is_of_this_build() {
+                eprintln!("{}: another build has written it", file.display());
+            }
             return replay.run(scenario).unwrap();
         }
     }

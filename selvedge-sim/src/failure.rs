@@ -29,7 +29,7 @@ pub enum Failure {
     },
     /// Tasks were never freed.
     TasksLeft(usize),
-    /// The runtime, or another watched part, still exists after the end of all threads.
+    /// Runtimes, or schedulers of processes, still exist after the end of all threads.
     PartsLeft(usize),
     /// Threads still run, or wait, long after the main function has ended.
     ThreadsLeft(Vec<String>),
@@ -55,9 +55,7 @@ impl Failure {
             Self::Diverged(..) => "diverged",
         }
     }
-}
 
-impl Failure {
     /// Returns whether this may be the same fault: the kind is the same and, of panics, the place.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -91,7 +89,7 @@ impl fmt::Display for Failure {
                 "task {task} is ready, but each worker has made {polls} polls, or more, of others"
             ),
             Self::TasksLeft(tasks) => write!(f, "{tasks} tasks were never freed"),
-            Self::PartsLeft(parts) => write!(f, "{parts} runtimes were never freed"),
+            Self::PartsLeft(parts) => write!(f, "{parts} runtimes or schedulers were never freed"),
             Self::ThreadsLeft(threads) => {
                 f.write_str("threads are left long after the end of the main function:")?;
                 threads

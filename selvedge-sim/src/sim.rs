@@ -257,14 +257,17 @@ mod imp {
 
     pub(super) fn run(settings: &Settings, main: impl FnOnce() + Send + 'static) -> Run {
         static HOOK: Once = Once::new();
-        HOOK.call_once(|| {
-            let next = panic::take_hook();
-            panic::set_hook(Box::new(move |info| {
-                if sim::note_panic(info) {
-                    next(info);
-                }
-            }));
-        });
+        // A thread that unwinds cannot set the hook: then a report has no place of a panic.
+        if !thread::panicking() {
+            HOOK.call_once(|| {
+                let next = panic::take_hook();
+                panic::set_hook(Box::new(move |info| {
+                    if sim::note_panic(info) {
+                        next(info);
+                    }
+                }));
+            });
+        }
         let settings = settings.clone();
         let system = thread::Builder::new().name("simulation".to_owned());
         // Rule 7 of `world`.

@@ -1,6 +1,6 @@
 //! The values that std asks the system for: the clocks, and the keys of its hash maps.
 //!
-//! On Linux with glibc this file defines the functions `clock_gettime` and `getrandom`, which std
+//! On 64-bit Linux with glibc this file defines the functions `clock_gettime` and `getrandom`, which std
 //! calls. The linker prefers them to those of the shared library.
 //!
 //! 1. A thread that runs a fiber reads the virtual time. The clocks that count from the start of
@@ -10,13 +10,13 @@
 //!    thread's first hash map by this function, and counts them up for the others: so each run,
 //!    which has a thread of its own, has the same keys.
 //! 3. All other threads get what the system says.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 pub(crate) use linux::{begin, epoch};
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 pub(crate) use elsewhere::{begin, epoch};
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 mod elsewhere {
     use std::{sync::OnceLock, time::Instant};
 
@@ -28,7 +28,7 @@ mod elsewhere {
     }
 }
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 mod linux {
     use crate::choice::Random;
     use libc::{c_int, c_uint, c_void, clockid_t, size_t, ssize_t, timespec};
@@ -99,7 +99,12 @@ mod linux {
             }
             // A thread's processor time, and the process's, pass as the virtual time does.
             libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => since_epoch,
-            _ => epochs().1 + since_epoch,
+            libc::CLOCK_MONOTONIC
+            | libc::CLOCK_MONOTONIC_COARSE
+            | libc::CLOCK_MONOTONIC_RAW
+            | libc::CLOCK_BOOTTIME => epochs().1 + since_epoch,
+            // The clock of a certain process or device, or none: the system has the answer.
+            _ => return None,
         })
     }
 

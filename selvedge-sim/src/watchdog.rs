@@ -21,7 +21,7 @@ static RUNS: Mutex<Vec<Arc<Signs>>> = Mutex::new(Vec::new());
 /// The signs of life of a run. Its thread writes them, and the watchdog reads them.
 struct Signs {
     seed: u64,
-    /// The looks without a sign of life that are too many.
+    /// The most looks in a row without a sign of life.
     limit: u64,
     switches: AtomicU64,
     points: AtomicU64,
@@ -50,7 +50,7 @@ impl Watched {
             points: AtomicU64::new(0),
             current: AtomicU32::new(0),
             names: Mutex::default(),
-            seen: Mutex::default(),
+            seen: Mutex::new((u64::MAX, 0)),
         });
         STARTED.call_once(|| {
             let watchdog = thread::Builder::new().name("selvedge-sim watchdog".to_owned());
@@ -122,7 +122,7 @@ impl Signs {
             *seen = (sum, looks);
             looks
         };
-        if looks >= self.limit {
+        if looks > self.limit {
             self.abort();
         }
     }

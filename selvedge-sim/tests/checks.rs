@@ -11,10 +11,17 @@ use selvedge_sim::{Failure, Order, Replay, Run, Sim, check, explore, thread};
 use std::{
     future::{pending, poll_fn},
     mem,
-    sync::{Arc, Mutex, atomic::AtomicU32, atomic::Ordering::Relaxed},
+    sync::{
+        Arc, Mutex,
+        atomic::{
+            AtomicBool, AtomicU32,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
     task::{Poll, Wake, Waker},
     time::Duration,
 };
+use task_sync::Notify;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -319,4 +326,61 @@ fn day_of_sleep_takes_no_time() {
     run.unwrap();
     assert!(run.stats().time >= day);
     assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+/// The door of the guide's chapter on simulations. It is safe to enter only if a guest begins to
+/// wait before it looks at the door.
+#[derive(Default)]
+struct Door {
+    is_open: AtomicBool,
+    opened: Notify,
+}
+
+impl Door {
+    fn open(&self) {
+        // Ordering: SeqCst, as it is not on a hot path.
+        self.is_open.store(true, SeqCst);
+        self.opened.notify_waiters();
+    }
+
+    async fn enter(&self, waits_first: bool) {
+        loop {
+            let opened = waits_first.then(|| self.opened.notified());
+            // Ordering: SeqCst, as above.
+            if self.is_open.load(SeqCst) {
+                return;
+            }
+            yield_now().await;
+            match opened {
+                Some(opened) => opened.await,
+                None => self.opened.notified().await,
+            }
+        }
+    }
+}
+
+fn guests(waits_first: bool) -> impl Fn(Sim) -> Run {
+    move |sim| {
+        sim.workers(2).run(move || async move {
+            let door = Arc::new(Door::default());
+            let host = door.clone();
+            let host = spawn(async move { host.open() });
+            let guests = [(); 3].map(|()| {
+                let door = door.clone();
+                spawn(async move { door.enter(waits_first).await })
+            });
+            host.await.unwrap();
+            for guest in guests {
+                guest.await.unwrap();
+            }
+        })
+    }
+}
+
+#[test]
+fn wait_that_begins_too_late_is_a_deadlock() {
+    let found = explore(0..1_000, guests(false)).found;
+    let found = found.expect("a seed opens the door between a look and a wait");
+    assert_eq!(kind(&found.run), "deadlock");
+    assert!(explore(0..1_000, guests(true)).found.is_none());
 }

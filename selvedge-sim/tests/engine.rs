@@ -360,3 +360,69 @@ fn sleep_of_centuries_beside_a_park_without_end_is_a_deadlock() {
     });
     assert_eq!(kind(&run), "deadlock");
 }
+
+/// Counts the drops of its clones.
+#[derive(Clone)]
+struct Dropped(Arc<AtomicU32>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        // Ordering: Relaxed, as one thread of the system runs the test at a time.
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+impl Dropped {
+    fn count(&self) -> u32 {
+        // Ordering: as above.
+        self.0.load(Relaxed)
+    }
+}
+
+#[test]
+fn values_of_threads_that_never_end_are_leaked() {
+    let dropped = Dropped(Arc::default());
+    let on_stack = dropped.clone();
+    let run = Sim::new(1).run_main(move || {
+        let _on_stack = on_stack;
+        thread::park();
+    });
+    assert_eq!(kind(&run), "deadlock");
+    drop(run);
+    assert_eq!(dropped.count(), 0);
+}
+
+sync_shim::thread_local! {
+    static FIRST: std::cell::RefCell<Option<ReadsOther>> = std::cell::RefCell::new(None);
+    static OTHER: std::cell::Cell<u32> = std::cell::Cell::new(0);
+}
+
+/// Its drop adds what another thread-local has, and looks for its own one.
+struct ReadsOther(Arc<AtomicU32>);
+
+impl Drop for ReadsOther {
+    fn drop(&mut self) {
+        let is_gone = FIRST.try_with(|_| ()).is_err();
+        // Ordering: Relaxed, as in `Dropped`.
+        self.0.fetch_add(OTHER.get() + u32::from(is_gone), Relaxed);
+    }
+}
+
+#[test]
+fn thread_locals_are_dropped_at_the_end_of_their_thread() {
+    let sum = result_of(1, || {
+        let sum = Arc::new(AtomicU32::new(0));
+        let threads = [10, 200].map(|number| {
+            let reads = ReadsOther(sum.clone());
+            thread::spawn(move || {
+                OTHER.set(number);
+                FIRST.with(|first| *first.borrow_mut() = Some(reads));
+                thread::yield_now();
+            })
+        });
+        threads.map(|thread| thread.join().unwrap());
+        // Ordering: Relaxed, as in `Dropped`.
+        sum.load(Relaxed)
+    });
+    assert_eq!(sum, 10 + 1 + 200 + 1);
+}

@@ -38,7 +38,7 @@ pub(crate) struct Options {
     hashes: bool,
     /// Plants the mistakes of `selvedge-sim/mutants.toml`, one at a time, and says which are found
     /// within `--seeds` of each scenario. `--only` chooses among them by a part of the name.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["first", "replay", "list"])]
     mutants: bool,
     /// Plants only the mistakes whose name contains this text.
     #[arg(long, value_name = "TEXT", requires = "mutants")]

@@ -5,14 +5,12 @@
 //! ```
 //!
 //! sqlx needs tokio's runtime: its pool sleeps there, and a connection that is dropped returns to
-//! the pool by a task of tokio. So the handle is entered by each worker, and by `main` for the
-//! thread in `block_on`. [`async_compat::Compat`] enters tokio only while it
-//! polls the future that it wraps. A connection that is moved out of that future, and dropped
-//! later, would panic.
+//! the pool by a task of tokio. So the handle of a tokio runtime is entered by each worker, and by
+//! `main` for the thread in `block_on`. One thread drives tokio's sockets and sleeps, and wakes our
+//! tasks, which run on our workers. If such a task calls `tokio::spawn`, the new task runs on
+//! tokio's thread. By the façade, none of this is needed: see `facade/src/bin/service.rs`.
 #[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
-#[path = "../tokio_thread.rs"]
-mod tokio_thread;
 
 use futures_util::TryStreamExt;
 use selvedge::{Builder, JoinSet};
@@ -20,8 +18,8 @@ use sqlx::{
     Row, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use std::{error::Error, mem, process::ExitCode, time::Duration};
-use tokio_thread::tokio_thread;
+use std::{error::Error, future::pending, io, mem, process::ExitCode, thread, time::Duration};
+use tokio::runtime::Handle;
 
 /// How long a task waits for a connection, and a connection for its turn to write: a disk may be
 /// slow.
@@ -48,6 +46,16 @@ fn main() -> ExitCode {
             .build()?;
         runtime.block_on(run(arguments.first().map(String::as_str)))
     })
+}
+
+/// Starts a thread that drives a tokio runtime until the process ends.
+fn tokio_thread() -> io::Result<Handle> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build()?;
+    let handle = runtime.handle().clone();
+    let driver = thread::Builder::new().name("tokio".into());
+    driver.spawn(move || runtime.block_on(pending::<()>()))?;
+    Ok(handle)
 }
 
 async fn run(file: Option<&str>) -> Result<(), Box<dyn Error>> {

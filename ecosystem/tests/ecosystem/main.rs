@@ -12,6 +12,5 @@ mod soak;
 mod sqlx;
 mod static_files;
 mod tls;
-mod tokio_bound;
 mod tower;
 mod websocket;

@@ -150,7 +150,6 @@ fn wrong_arguments_exit_with_2_and_show_the_help() {
         (env!("CARGO_BIN_EXE_sqlx"), "-x"),
         (env!("CARGO_BIN_EXE_static_files"), "-x"),
         (env!("CARGO_BIN_EXE_tls"), "-x"),
-        (env!("CARGO_BIN_EXE_tokio_bound"), "-x"),
         (env!("CARGO_BIN_EXE_tower"), "-x"),
         (env!("CARGO_BIN_EXE_websocket"), "-x"),
     ] {

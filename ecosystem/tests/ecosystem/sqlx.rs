@@ -1,6 +1,5 @@
-//! `sqlx`: a pool in our tasks, by an entered handle and by async-compat, and its panic without.
+//! `sqlx`: a pool in our tasks by an entered handle, and its panic without.
 use crate::program::{Folder, run, stdout};
-use async_compat::Compat;
 use sqlx::{Row, sqlite::SqlitePoolOptions};
 
 #[test]
@@ -28,13 +27,6 @@ async fn query() -> sqlx::Result<i64> {
     let pool = pool.connect("sqlite::memory:").await?;
     let row = sqlx::query("select 6 * 7").fetch_one(&pool).await?;
     row.try_get(0)
-}
-
-#[test]
-fn sqlx_in_compat_returns_a_row() {
-    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
-    let task = runtime.spawn(Compat::new(query()));
-    assert_eq!(runtime.block_on(task).unwrap().unwrap(), 42);
 }
 
 // If this fails, sqlx no longer needs a handle.

@@ -4,7 +4,7 @@ use super::{
     threads::{Panic, State, Thread},
 };
 use crate::failure::Failure;
-use std::time::Duration;
+use std::{sync::Weak, time::Duration};
 use sync_shim::sim::{Subject, Wait};
 
 impl World {
@@ -12,9 +12,12 @@ impl World {
     pub(super) fn check(&self, next: Option<u64>) {
         let is_busy = |thread: &Thread| thread.state == State::Waiting(Wait::Busy);
         let any_busy = self.threads.borrow().iter().any(is_busy);
-        let mut subjects = self.subjects.borrow_mut();
-        subjects.retain(|subject| subject.strong_count() > 0);
-        let existing = subjects.iter().filter_map(|subject| subject.upgrade());
+        // A check, and the drop of a last reference, are code of the program (rule 2).
+        let existing: Vec<_> = {
+            let mut subjects = self.subjects.borrow_mut();
+            subjects.retain(|subject| subject.strong_count() > 0);
+            subjects.iter().filter_map(Weak::upgrade).collect()
+        };
         for subject in existing {
             if let Some(failure) = self.check_subject(&*subject, any_busy, next) {
                 return self.fail(failure);

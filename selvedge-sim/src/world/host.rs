@@ -193,7 +193,9 @@ impl Host for World {
             }));
             if let Err(payload) = ended {
                 // std aborts then, too.
-                eprintln!("selvedge-sim: a thread-local has panicked in its drop");
+                eprintln!(
+                    "selvedge-sim: the drop of a thread-local has panicked, so the process aborts"
+                );
                 std::mem::forget(payload);
                 std::process::abort();
             }
@@ -270,8 +272,11 @@ impl Host for World {
             }
         };
         self.record(thread, kind, task, number);
-        if kind == "poll" && self.tasks.borrow().is_look_due() {
-            self.check_fairness();
+        match kind {
+            "poll" if self.tasks.borrow().is_look_due() => self.check_fairness(),
+            // The task is in no queue yet: another thread may close the runtime meanwhile.
+            "spawn" | "wake" => self.preempt(16),
+            _ => {}
         }
     }
 

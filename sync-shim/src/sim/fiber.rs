@@ -145,7 +145,7 @@ pub(crate) fn with_host<R>(f: impl FnOnce(&dyn Host, &Fiber) -> R) -> Option<R> 
     // SAFETY: the pointer is null, or of the fiber whose stack this call is on, which exists
     // by the contract of `set_current`.
     let fiber = unsafe { fiber.as_ref() }?;
-    // SAFETY: the host outlives its fibers by the contract of `new`.
+    // SAFETY: the fiber is current, so the host exists by the contract of `new`.
     Some(f(unsafe { &*fiber.host }, fiber))
 }
 
@@ -195,7 +195,7 @@ impl Fiber {
     /// Makes a fiber of this run.
     ///
     /// # Safety
-    /// The host outlives the fiber.
+    /// The host exists whenever the fiber is the current one of a thread.
     pub unsafe fn new(host: *const dyn Host, run: Run, id: u64, name: Option<Arc<str>>) -> Self {
         Self {
             host,
