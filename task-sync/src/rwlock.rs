@@ -107,6 +107,7 @@ impl<T> RwLock<T> {
         ///
         /// # Panics
         /// If there may be no reader, or more than `u32::MAX >> 3`.
+        #[track_caller]
         pub const fn const_with_max_readers(value: T, max_readers: u32) -> Self {
             assert!(
                 0 < max_readers && max_readers <= MAX_READERS,
@@ -128,6 +129,7 @@ impl<T> RwLock<T> {
     ///
     /// # Panics
     /// If there may be no reader, or more than `u32::MAX >> 3`.
+    #[track_caller]
     pub fn with_max_readers(value: T, max_readers: u32) -> Self {
         Self::const_with_max_readers(value, max_readers)
     }

@@ -29,6 +29,7 @@ use core::{
 ///
 /// # Panics
 /// If the capacity is 0, or above `usize::MAX >> 3`.
+#[track_caller]
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     assert!(capacity > 0, "a channel for no message");
     assert!(capacity <= MAX_CAPACITY, "a channel for too many messages");
