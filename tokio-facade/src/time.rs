@@ -1,8 +1,6 @@
 //! Sleeps, timeouts and intervals, as in tokio.
 pub use selvedge::time::*;
 
-pub mod error;
-
 /// The longest sleep, of some 30 years. In tokio a longer one ends then, too. Tests with a paused
 /// clock, which jumps to the end of a sleep, rely on such an end.
 const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 /// The file that lists them, and the documents that a row may quote.
 const FILE: &str = "xtask/tokio_tests/expected.toml";
-const DOCUMENTS: &[&str] = &["docs/from-tokio.md", "guide/src/from-tokio.md"];
+const DOCUMENTS: &[&str] = &[
+    "docs/from-tokio.md",
+    "guide/src/from-tokio.md",
+    "task-sync/README.md",
+];
 
 /// Why a test fails.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,8 +19,6 @@ pub(super) enum Kind {
     Wording,
     /// The crates differ, as a document says.
     Difference,
-    /// The test needs utilities of tokio that find only tokio's own runtime.
-    Utilities,
     /// The test needs an unstable item of tokio that is not there.
     Unstable,
     /// The test needs an item that is not built yet.
@@ -34,7 +36,6 @@ impl Kind {
         match self {
             Self::Wording => "the message has other words",
             Self::Difference => "the crates differ, as a document says",
-            Self::Utilities => "the test needs utilities of tokio",
             Self::Unstable => "the test needs an unstable item",
             Self::NotBuilt => "the test needs an item that is not built yet",
             Self::Internal => "tokio does not promise it",
