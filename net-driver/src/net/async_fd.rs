@@ -6,15 +6,15 @@ use crate::{
     registration::{Registration, Removal},
     sys::Os,
 };
+#[cfg(not(feature = "raw-fd"))]
+use AsFd as Descriptor;
+#[cfg(feature = "raw-fd")]
+use AsRawFd as Descriptor;
 use std::{
     fmt, io,
     mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
 };
-#[cfg(not(feature = "raw-fd"))]
-use AsFd as Descriptor;
-#[cfg(feature = "raw-fd")]
-use AsRawFd as Descriptor;
 
 mod guard;
 
