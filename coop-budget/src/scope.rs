@@ -635,8 +635,8 @@ pub fn has_remaining() -> bool {
     CURRENT.with(|current| current.budget.get().has_remaining() && !current.is_over())
 }
 
-/// Returns whether this thread may block: it is outside of all scopes, or the innermost scope is one
-/// of [`Scope::unlimited`]. In any other scope the thread polls tasks, which would wait for it.
+/// Returns whether this thread may block: it is outside of all scopes, or the innermost scope is
+/// one of [`Scope::unlimited`]. In any other scope the thread polls tasks, which would wait for it.
 ///
 /// ```
 /// use coop_budget::{Budget, Scope, may_block};

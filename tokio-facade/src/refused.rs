@@ -1,8 +1,8 @@
 //! Parts of tokio that the façade refuses at compile time.
 //!
-//! `--cfg tokio_unstable` is not among them, because a program often sets it for the sake of another
-//! crate. No stable item changes its meaning by it. An unstable item that `selvedge` has is there
-//! with or without it, and the use of another one does not compile.
+//! `--cfg tokio_unstable` is not among them, because a program often sets it for the sake of
+//! another crate. No stable item changes its meaning by it. An unstable item that `selvedge` has is
+//! there with or without it, and the use of another one does not compile.
 
 #[cfg(not(unix))]
 compile_error!(

@@ -131,8 +131,8 @@ fn uses(paths: &BTreeSet<String>) -> String {
     text
 }
 
-/// Lets rustdoc resolve the links, in a scratch package: rustdoc finds no library of a test. Returns
-/// those that lead nowhere.
+/// Lets rustdoc resolve the links, in a scratch package: rustdoc finds no library of a test.
+/// Returns the links that lead nowhere.
 fn broken_links(root: &Path, links: &str) -> Result<BTreeSet<String>> {
     let folder = root.join("target/tokio-items");
     fs::create_dir_all(folder.join("src"))?;
