@@ -89,7 +89,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return Ok(true);
     }
     if options.facade {
-        return facade::check();
+        let packages = workspace::load_all()?;
+        let items = all_items(&packages)?.into_iter();
+        let stable = items.filter(|(_, marks)| !marks.unstable && !marks.windows);
+        return facade::check(&packages, stable.map(|(path, _)| path).collect());
     }
     check()
 }

@@ -8,11 +8,10 @@
 //! The command writes the items to `tokio-facade/tests/items.rs`: a `use` for each item that a
 //! `use` can name, and a link of rustdoc for each item, methods and variants included. `cargo test`
 //! compiles the former. The command lets rustdoc resolve the latter.
-use super::{Marks, all_items};
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
-    workspace::{self, cargo},
+    workspace::{self, Package, cargo},
 };
 use serde::Deserialize;
 use std::{
@@ -51,31 +50,26 @@ const ELSEWHERE: &[&str] = &[
 /// The least share of the items, in percent.
 const SHARE: usize = 99;
 
-pub(super) fn check() -> Result<bool> {
+/// Compares the façade with tokio, which is one of the packages. `paths` are its stable items.
+pub(super) fn check(packages: &[Package], mut paths: BTreeSet<String>) -> Result<bool> {
     let (_, root) = workspace::load()?;
     let folder = root.join(FOLDER);
-    let packages = workspace::load_all()?;
     let tokio = packages.iter().find(|package| package.name == "tokio");
     let tokio = tokio.context("the workspace does not use tokio")?;
     let missing_features = missing_features(&folder, &tokio.features)?;
     for name in &missing_features {
         say!("no feature {name}");
     }
-    let mut items = all_items(&packages)?;
-    items.retain(|path, marks| {
-        let Marks {
-            unstable, windows, ..
-        } = *marks;
+    paths.retain(|path| {
         let is_in = |other: &&str| {
             let rest = path.strip_prefix(other);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
         };
-        !unstable && !windows && !ELSEWHERE.iter().any(is_in)
+        !ELSEWHERE.iter().any(is_in)
     });
-    let paths: BTreeSet<_> = items.into_keys().collect();
-    let file = folder.join("tests/items.rs");
     let links = links(&paths, tokio.version());
-    fs::write(&file, links.clone() + &uses(&paths)).context("writing the items")?;
+    fs::write(folder.join("tests/items.rs"), links.clone() + &uses(&paths))
+        .context("writing the items")?;
     let broken = broken_links(&root, &links)?;
     Ok(print(&paths, &broken) && missing_features.is_empty())
 }
@@ -87,10 +81,6 @@ fn missing_features(folder: &Path, tokio: &Features) -> Result<Vec<String>> {
     #[derive(Deserialize)]
     struct Metadata {
         packages: Vec<Package>,
-    }
-    #[derive(Deserialize)]
-    struct Package {
-        features: Features,
     }
     let mut command = cargo();
     command
