@@ -25,25 +25,11 @@ pin_project! {
     /// position, before or after the seek.
     ///
     /// ```
-    /// use std::pin::Pin;
-    /// use task_io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+    /// use task_io::{AsyncReadExt, BufReader};
     ///
-    /// # futures::executor::block_on(async {
-    /// let mut reader = BufReader::new(&b"one\ntwo\n"[..]);
-    /// let mut line = String::new();
-    /// reader.read_line(&mut line).await?;
-    /// assert_eq!(line, "one\n");
-    /// assert_eq!(reader.buffer(), b"two\n");
-    /// assert!(reader.get_ref().is_empty());
-    ///
-    /// let mut reader = BufReader::with_capacity(2, &b"abcdef"[..]);
-    /// assert_eq!(reader.read_u8().await?, b'a');
+    /// let mut reader = BufReader::new(&b"ab"[..]);
+    /// assert_eq!(futures::executor::block_on(reader.read_u8()).unwrap(), b'a');
     /// assert_eq!(reader.buffer(), b"b");
-    /// *reader.get_mut() = b"x";
-    /// assert_eq!(*Pin::new(&mut reader).get_pin_mut(), b"x");
-    /// assert_eq!(reader.into_inner(), b"x");
-    /// # std::io::Result::Ok(())
-    /// # }).unwrap();
     /// ```
     pub struct BufReader<R> {
         #[pin]
@@ -70,6 +56,27 @@ enum Seek {
     Started,
 }
 
+/// ```
+/// use std::pin::Pin;
+/// use task_io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+///
+/// # futures::executor::block_on(async {
+/// let mut reader = BufReader::new(&b"one\ntwo\n"[..]);
+/// let mut line = String::new();
+/// reader.read_line(&mut line).await?;
+/// assert_eq!(line, "one\n");
+/// assert_eq!(reader.buffer(), b"two\n");
+/// assert!(reader.get_ref().is_empty());
+///
+/// let mut reader = BufReader::with_capacity(2, &b"abcdef"[..]);
+/// assert_eq!(reader.read_u8().await?, b'a');
+/// assert_eq!(reader.buffer(), b"b");
+/// *reader.get_mut() = b"x";
+/// assert_eq!(*Pin::new(&mut reader).get_pin_mut(), b"x");
+/// assert_eq!(reader.into_inner(), b"x");
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
 impl<R: AsyncRead> BufReader<R> {
     /// Creates a reader with a buffer of 8 KiB.
     pub fn new(inner: R) -> Self {

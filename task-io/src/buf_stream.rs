@@ -16,26 +16,11 @@ pin_project! {
     /// bytes in both buffers.
     ///
     /// ```
-    /// use std::pin::Pin;
-    /// use task_io::{AsyncReadExt, AsyncWriteExt, BufReader, BufStream, BufWriter, DuplexStream};
+    /// use task_io::{AsyncWriteExt, BufStream};
     ///
-    /// # futures::executor::block_on(async {
-    /// let (near, mut far) = task_io::duplex(64);
-    /// let mut stream = BufStream::new(near);
-    /// stream.write_all(b"ping").await?;
-    /// stream.flush().await?;
-    /// assert_eq!(far.read_u32().await?, u32::from_be_bytes(*b"ping"));
-    ///
-    /// let near: DuplexStream = stream.into_inner();
-    /// let mut stream = BufStream::with_capacity(16, 16, near);
-    /// far.write_u8(7).await?;
-    /// assert_eq!(stream.read_u8().await?, 7);
-    /// let _: &DuplexStream = stream.get_ref();
-    /// let _: &mut DuplexStream = stream.get_mut();
-    /// let _: Pin<&mut DuplexStream> = Pin::new(&mut stream).get_pin_mut();
-    /// let _ = BufStream::from(BufReader::new(BufWriter::new(far)));
-    /// # std::io::Result::Ok(())
-    /// # }).unwrap();
+    /// let mut stream = BufStream::new(task_io::join(&b"in"[..], Vec::new()));
+    /// futures::executor::block_on(stream.write_all(b"out")).unwrap();
+    /// assert!(stream.get_ref().writer().is_empty());
     /// ```
     #[derive(Debug)]
     pub struct BufStream<RW> {
@@ -44,6 +29,28 @@ pin_project! {
     }
 }
 
+/// ```
+/// use std::pin::Pin;
+/// use task_io::{AsyncReadExt, AsyncWriteExt, BufReader, BufStream, BufWriter, DuplexStream};
+///
+/// # futures::executor::block_on(async {
+/// let (near, mut far) = task_io::duplex(64);
+/// let mut stream = BufStream::new(near);
+/// stream.write_all(b"ping").await?;
+/// stream.flush().await?;
+/// assert_eq!(far.read_u32().await?, u32::from_be_bytes(*b"ping"));
+///
+/// let near: DuplexStream = stream.into_inner();
+/// let mut stream = BufStream::with_capacity(16, 16, near);
+/// far.write_u8(7).await?;
+/// assert_eq!(stream.read_u8().await?, 7);
+/// let _: &DuplexStream = stream.get_ref();
+/// let _: &mut DuplexStream = stream.get_mut();
+/// let _: Pin<&mut DuplexStream> = Pin::new(&mut stream).get_pin_mut();
+/// let _ = BufStream::from(BufReader::new(BufWriter::new(far)));
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
 impl<RW: AsyncRead + AsyncWrite> BufStream<RW> {
     /// Creates a stream with two buffers of 8 KiB.
     pub fn new(stream: RW) -> Self {

@@ -18,24 +18,13 @@ pin_project! {
     /// or shut down the writer first. Reads go past the buffer. A seek writes the buffer first.
     ///
     /// ```
-    /// use std::pin::Pin;
     /// use task_io::{AsyncWriteExt, BufWriter};
     ///
-    /// # futures::executor::block_on(async {
     /// let mut writer = BufWriter::new(Vec::new());
-    /// writer.write_all(b"ab").await?;
-    /// writer.write_u8(b'c').await?;
-    /// assert_eq!((writer.buffer(), writer.get_ref().len()), (&b"abc"[..], 0));
-    /// writer.flush().await?;
-    /// assert_eq!((writer.buffer(), &writer.get_ref()[..]), (&b""[..], &b"abc"[..]));
-    ///
-    /// let mut writer = BufWriter::with_capacity(2, writer.into_inner());
-    /// writer.write_all(b"long").await?;
-    /// writer.get_mut().push(b'!');
-    /// Pin::new(&mut writer).get_pin_mut().push(b'!');
-    /// assert_eq!(writer.into_inner(), b"abclong!!");
-    /// # std::io::Result::Ok(())
-    /// # }).unwrap();
+    /// futures::executor::block_on(writer.write_all(b"ab")).unwrap();
+    /// assert_eq!(writer.buffer(), b"ab");
+    /// futures::executor::block_on(writer.shutdown()).unwrap();
+    /// assert_eq!(writer.into_inner(), b"ab");
     /// ```
     pub struct BufWriter<W> {
         #[pin]
@@ -58,6 +47,26 @@ enum Seek {
     Started,
 }
 
+/// ```
+/// use std::pin::Pin;
+/// use task_io::{AsyncWriteExt, BufWriter};
+///
+/// # futures::executor::block_on(async {
+/// let mut writer = BufWriter::new(Vec::new());
+/// writer.write_all(b"ab").await?;
+/// writer.write_u8(b'c').await?;
+/// assert_eq!((writer.buffer(), writer.get_ref().len()), (&b"abc"[..], 0));
+/// writer.flush().await?;
+/// assert_eq!((writer.buffer(), &writer.get_ref()[..]), (&b""[..], &b"abc"[..]));
+///
+/// let mut writer = BufWriter::with_capacity(2, writer.into_inner());
+/// writer.write_all(b"long").await?;
+/// writer.get_mut().push(b'!');
+/// Pin::new(&mut writer).get_pin_mut().push(b'!');
+/// assert_eq!(writer.into_inner(), b"abclong!!");
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
 impl<W: AsyncWrite> BufWriter<W> {
     /// Creates a writer with a buffer of 8 KiB.
     pub fn new(inner: W) -> Self {

@@ -12,17 +12,12 @@ pin_project! {
     /// [`AsyncReadExt::chain`](crate::AsyncReadExt::chain) makes it.
     ///
     /// ```
-    /// use std::pin::Pin;
-    /// use task_io::AsyncReadExt;
+    /// use task_io::{AsyncReadExt, Chain};
     ///
-    /// let (head, tail): (&[u8], &[u8]) = (b"ab", b"cd");
-    /// let mut both = head.chain(tail);
-    /// assert_eq!(*both.get_ref().1, b"cd");
-    /// *both.get_mut().1 = b"ef";
-    /// assert_eq!(futures::executor::block_on(both.read_u16()).unwrap(), u16::from_be_bytes(*b"ab"));
-    /// let (first, _) = Pin::new(&mut both).get_pin_mut();
-    /// assert!(first.is_empty());
-    /// assert_eq!(both.into_inner().1, b"ef");
+    /// let mut both: Chain<&[u8], &[u8]> = (&b"ab"[..]).chain(&b"cd"[..]);
+    /// let mut text = String::new();
+    /// futures::executor::block_on(both.read_to_string(&mut text)).unwrap();
+    /// assert_eq!(text, "abcd");
     /// ```
     pub struct Chain<T, U> {
         #[pin]
@@ -33,6 +28,19 @@ pin_project! {
     }
 }
 
+/// ```
+/// use std::pin::Pin;
+/// use task_io::AsyncReadExt;
+///
+/// let (head, tail): (&[u8], &[u8]) = (b"ab", b"cd");
+/// let mut both = head.chain(tail);
+/// assert_eq!(*both.get_ref().1, b"cd");
+/// *both.get_mut().1 = b"ef";
+/// assert_eq!(futures::executor::block_on(both.read_u16()).unwrap(), u16::from_be_bytes(*b"ab"));
+/// let (first, _) = Pin::new(&mut both).get_pin_mut();
+/// assert!(first.is_empty());
+/// assert_eq!(both.into_inner().1, b"ef");
+/// ```
 impl<T: AsyncRead, U: AsyncRead> Chain<T, U> {
     pub(crate) fn new(first: T, second: U) -> Self {
         Self {

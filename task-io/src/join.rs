@@ -12,17 +12,9 @@ pin_project! {
     /// [`join`] makes it.
     ///
     /// ```
-    /// use std::pin::Pin;
+    /// use task_io::{Join, Sink};
     ///
-    /// let mut both = task_io::join(&b"in"[..], Vec::new());
-    /// assert_eq!(*both.reader(), b"in");
-    /// *both.reader_mut() = b"more";
-    /// both.writer_mut().extend(b"out");
-    /// assert_eq!(Pin::new(&mut both).reader_pin_mut().len(), 4);
-    /// Pin::new(&mut both).writer_pin_mut().push(b'!');
-    /// assert_eq!(both.writer(), b"out!");
-    /// let (reader, _) = both.into_inner();
-    /// assert_eq!(reader, b"more");
+    /// let both: Join<&[u8], Sink> = task_io::join(&b"in"[..], task_io::sink());
     /// ```
     #[derive(Debug)]
     pub struct Join<R, W> {
@@ -50,6 +42,19 @@ pub fn join<R: AsyncRead, W: AsyncWrite>(reader: R, writer: W) -> Join<R, W> {
     Join { reader, writer }
 }
 
+/// ```
+/// use std::pin::Pin;
+///
+/// let mut both = task_io::join(&b"in"[..], Vec::new());
+/// assert_eq!(*both.reader(), b"in");
+/// *both.reader_mut() = b"more";
+/// both.writer_mut().extend(b"out");
+/// assert_eq!(Pin::new(&mut both).reader_pin_mut().len(), 4);
+/// Pin::new(&mut both).writer_pin_mut().push(b'!');
+/// assert_eq!(both.writer(), b"out!");
+/// let (reader, _) = both.into_inner();
+/// assert_eq!(reader, b"more");
+/// ```
 impl<R: AsyncRead, W: AsyncWrite> Join<R, W> {
     /// Takes the two apart.
     pub fn into_inner(self) -> (R, W) {

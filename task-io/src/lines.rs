@@ -13,21 +13,11 @@ pin_project! {
     /// [`AsyncBufReadExt::lines`](crate::AsyncBufReadExt::lines) makes it.
     ///
     /// ```
-    /// use std::{future::poll_fn, pin::Pin};
-    /// use task_io::AsyncBufReadExt;
+    /// use task_io::{AsyncBufReadExt, Lines};
     ///
-    /// # futures::executor::block_on(async {
-    /// let text: &[u8] = b"one\r\ntwo\nthree";
-    /// let mut lines = text.lines();
-    /// assert_eq!(lines.next_line().await?.as_deref(), Some("one"));
-    /// assert_eq!(*lines.get_ref(), b"two\nthree");
-    /// let next = poll_fn(|cx| Pin::new(&mut lines).poll_next_line(cx)).await?;
-    /// assert_eq!(next.as_deref(), Some("two"));
-    /// *lines.get_mut() = b"";
-    /// assert_eq!(lines.next_line().await?, None);
-    /// assert!(lines.into_inner().is_empty());
-    /// # std::io::Result::Ok(())
-    /// # }).unwrap();
+    /// let mut lines: Lines<&[u8]> = (&b"one\ntwo"[..]).lines();
+    /// let first = futures::executor::block_on(lines.next_line()).unwrap();
+    /// assert_eq!(first.as_deref(), Some("one"));
     /// ```
     #[derive(Debug)]
     #[must_use = "no line is read unless it is asked for"]
@@ -48,6 +38,21 @@ impl<R> Lines<R> {
     }
 }
 
+/// ```
+/// use task_io::AsyncBufReadExt;
+///
+/// # futures::executor::block_on(async {
+/// let text: &[u8] = b"one\r\ntwo\nthree";
+/// let mut lines = text.lines();
+/// assert_eq!(lines.next_line().await?.as_deref(), Some("one"));
+/// assert_eq!(*lines.get_ref(), b"two\nthree");
+/// assert_eq!(lines.next_line().await?.as_deref(), Some("two"));
+/// *lines.get_mut() = b"";
+/// assert_eq!(lines.next_line().await?, None);
+/// assert!(lines.into_inner().is_empty());
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Returns the next line without its end, or `None` at the end of the reader.
     ///
@@ -77,6 +82,16 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     }
 }
 
+/// ```
+/// use std::{pin::Pin, task::{Context, Poll, Waker}};
+/// use task_io::AsyncBufReadExt;
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let text: &[u8] = b"one\r\ntwo";
+/// let mut lines = text.lines();
+/// let line = Pin::new(&mut lines).poll_next_line(&mut cx);
+/// assert!(matches!(line, Poll::Ready(Ok(Some(line))) if line == "one"));
+/// ```
 impl<R: AsyncBufRead> Lines<R> {
     /// Polls for the next line without its end, or for `None` at the end of the reader.
     ///

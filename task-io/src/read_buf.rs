@@ -261,6 +261,14 @@ impl<'a> ReadBuf<'a> {
     /// # Safety
     ///
     /// They are.
+    ///
+    /// ```
+    /// let mut memory = [std::mem::MaybeUninit::new(7); 4];
+    /// let mut buf = task_io::ReadBuf::uninit(&mut memory);
+    /// // SAFETY: the memory was initialised above.
+    /// unsafe { buf.assume_init(3) };
+    /// assert_eq!(buf.initialized(), [7; 3]);
+    /// ```
     #[inline]
     #[track_caller]
     pub unsafe fn assume_init(&mut self, n: usize) {

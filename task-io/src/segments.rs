@@ -13,18 +13,10 @@ pin_project! {
     /// [`AsyncBufReadExt::split`](crate::AsyncBufReadExt::split) makes it.
     ///
     /// ```
-    /// use std::{future::poll_fn, pin::Pin};
-    /// use task_io::{AsyncBufReadExt, BufReader};
+    /// use task_io::{AsyncBufReadExt, BufReader, Empty, Split};
     ///
-    /// # futures::executor::block_on(async {
-    /// let text = BufReader::new(&b"one,two,"[..]);
-    /// let mut parts = text.split(b',');
-    /// assert_eq!(parts.next_segment().await?.unwrap(), b"one");
-    /// let next = poll_fn(|cx| Pin::new(&mut parts).poll_next_segment(cx)).await?;
-    /// assert_eq!(next.unwrap(), b"two");
-    /// assert_eq!(parts.next_segment().await?, None);
-    /// # std::io::Result::Ok(())
-    /// # }).unwrap();
+    /// let mut parts: Split<BufReader<Empty>> = BufReader::new(task_io::empty()).split(b',');
+    /// assert_eq!(futures::executor::block_on(parts.next_segment()).unwrap(), None);
     /// ```
     #[derive(Debug)]
     #[must_use = "no segment is read unless it is asked for"]
@@ -47,6 +39,18 @@ impl<R> Split<R> {
     }
 }
 
+/// ```
+/// use task_io::{AsyncBufReadExt, BufReader};
+///
+/// # futures::executor::block_on(async {
+/// let text = BufReader::new(&b"one,two,"[..]);
+/// let mut parts = text.split(b',');
+/// assert_eq!(parts.next_segment().await?.unwrap(), b"one");
+/// assert_eq!(parts.next_segment().await?.unwrap(), b"two");
+/// assert_eq!(parts.next_segment().await?, None);
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
 impl<R: AsyncBufRead + Unpin> Split<R> {
     /// Returns the next segment without its delimiter, or `None` at the end of the reader.
     ///
@@ -60,6 +64,15 @@ impl<R: AsyncBufRead + Unpin> Split<R> {
     }
 }
 
+/// ```
+/// use std::{pin::Pin, task::{Context, Poll, Waker}};
+/// use task_io::{AsyncBufReadExt, BufReader};
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let mut parts = BufReader::new(&b"one,two"[..]).split(b',');
+/// let part = Pin::new(&mut parts).poll_next_segment(&mut cx);
+/// assert!(matches!(part, Poll::Ready(Ok(Some(part))) if part == b"one"));
+/// ```
 impl<R: AsyncBufRead> Split<R> {
     /// Polls for the next segment without its delimiter, or for `None` at the end of the reader.
     ///

@@ -24,6 +24,14 @@ mod models;
 /// The drop of a half closes nothing: shut down the [`WriteHalf`] first. While one half polls the
 /// stream, the other half's poll waits for it. So the waker of a task must not poll a half of the
 /// same stream inside its `wake`, if the stream wakes tasks in its polls.
+///
+/// ```
+/// use task_io::{AsyncReadExt, ReadHalf};
+///
+/// let stream = task_io::join(&b"in"[..], Vec::new());
+/// let (mut reader, _writer): (ReadHalf<_>, _) = task_io::split(stream);
+/// assert_eq!(futures::executor::block_on(reader.read_u8()).unwrap(), b'i');
+/// ```
 pub struct ReadHalf<T> {
     shared: Arc<Shared<T>>,
 }

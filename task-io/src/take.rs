@@ -12,25 +12,12 @@ pin_project! {
     /// [`AsyncReadExt::take`](crate::AsyncReadExt::take) makes it.
     ///
     /// ```
-    /// use std::pin::Pin;
-    /// use task_io::AsyncReadExt;
+    /// use task_io::{AsyncReadExt, Repeat, Take};
     ///
-    /// # futures::executor::block_on(async {
-    /// let source: &[u8] = b"length body more";
-    /// let mut part = source.take(7);
-    /// let mut text = String::new();
-    /// part.read_to_string(&mut text).await?;
-    /// assert_eq!((text.as_str(), part.limit()), ("length ", 0));
-    ///
-    /// part.set_limit(4);
-    /// part.read_to_string(&mut text).await?;
-    /// assert_eq!(text, "length body");
-    /// assert_eq!(*part.get_ref(), b" more");
-    /// *part.get_mut() = b"other";
-    /// assert_eq!(*Pin::new(&mut part).get_pin_mut(), b"other");
-    /// assert_eq!(part.into_inner(), b"other");
-    /// # std::io::Result::Ok(())
-    /// # }).unwrap();
+    /// let mut three: Take<Repeat> = task_io::repeat(7).take(3);
+    /// let mut bytes = Vec::new();
+    /// futures::executor::block_on(three.read_to_end(&mut bytes)).unwrap();
+    /// assert_eq!(bytes, [7; 3]);
     /// ```
     #[derive(Debug)]
     #[must_use = "readers do nothing unless read"]
@@ -41,6 +28,27 @@ pin_project! {
     }
 }
 
+/// ```
+/// use std::pin::Pin;
+/// use task_io::AsyncReadExt;
+///
+/// # futures::executor::block_on(async {
+/// let source: &[u8] = b"length body more";
+/// let mut part = source.take(7);
+/// let mut text = String::new();
+/// part.read_to_string(&mut text).await?;
+/// assert_eq!((text.as_str(), part.limit()), ("length ", 0));
+///
+/// part.set_limit(4);
+/// part.read_to_string(&mut text).await?;
+/// assert_eq!(text, "length body");
+/// assert_eq!(*part.get_ref(), b" more");
+/// *part.get_mut() = b"other";
+/// assert_eq!(*Pin::new(&mut part).get_pin_mut(), b"other");
+/// assert_eq!(part.into_inner(), b"other");
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
 impl<R: AsyncRead> Take<R> {
     pub(crate) fn new(inner: R, limit: u64) -> Self {
         Self { inner, limit }
