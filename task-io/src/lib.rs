@@ -19,6 +19,10 @@ mod ext;
 mod interest;
 mod join;
 mod lines;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_count))))]
+mod many_threads {
+    mod models;
+}
 mod pass;
 mod pipe;
 mod read;

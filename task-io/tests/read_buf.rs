@@ -1,0 +1,222 @@
+//! Random operations on a `ReadBuf` against a model, and readers that break the contract.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+mod support;
+
+use bytes::BufMut;
+use proptest::{collection::vec, prelude::*};
+use std::{
+    io, mem,
+    mem::MaybeUninit,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll},
+};
+use support::finish;
+use task_io::{AsyncRead, AsyncReadExt, ReadBuf};
+
+#[derive(Debug, Clone)]
+enum Op {
+    Put(Vec<u8>),
+    PutByBytes(Vec<u8>),
+    Initialize(usize),
+    Advance(usize),
+    SetFilled(usize),
+    TakeAndPut(usize, Vec<u8>),
+    Clear,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let bytes = || vec(1u8.., 0..6);
+    prop_oneof![
+        bytes().prop_map(Op::Put),
+        bytes().prop_map(Op::PutByBytes),
+        (0usize..6).prop_map(Op::Initialize),
+        (0usize..6).prop_map(Op::Advance),
+        (0usize..12).prop_map(Op::SetFilled),
+        (0usize..6, bytes()).prop_map(|(len, bytes)| Op::TakeAndPut(len, bytes)),
+        Just(Op::Clear),
+    ]
+}
+
+/// Does the operation. Operations that do not fit panic, and change nothing.
+fn apply(buf: &mut ReadBuf<'_>, op: &Op) {
+    match op {
+        Op::Put(bytes) => buf.put_slice(bytes),
+        Op::PutByBytes(bytes) => BufMut::put_slice(buf, bytes),
+        Op::Initialize(len) => {
+            buf.initialize_unfilled_to(*len);
+        }
+        Op::Advance(len) => buf.advance(*len),
+        Op::SetFilled(len) => buf.set_filled(*len),
+        Op::TakeAndPut(len, bytes) => {
+            let mut part = buf.take(*len);
+            part.put_slice(bytes);
+            // SAFETY: `put_slice` has initialised these bytes.
+            unsafe { buf.assume_init(bytes.len()) };
+            buf.advance(bytes.len());
+        }
+        Op::Clear => buf.clear(),
+    }
+}
+
+/// Does the operation on the initialised bytes, of which the first `filled` are filled. Returns
+/// `false` if it does not fit.
+fn model(bytes: &mut Vec<u8>, filled: &mut usize, capacity: usize, op: &Op) -> bool {
+    let mut put = |new: &[u8], room: usize| {
+        if new.len() > room.min(capacity - *filled) {
+            return false;
+        }
+        let end = *filled + new.len();
+        bytes.resize(bytes.len().max(end), 0);
+        bytes[*filled..end].copy_from_slice(new);
+        *filled = end;
+        true
+    };
+    match op {
+        Op::Put(new) | Op::PutByBytes(new) => put(new, capacity),
+        Op::TakeAndPut(len, new) => put(new, *len),
+        Op::Initialize(len) if *filled + len <= capacity => {
+            bytes.resize(bytes.len().max(*filled + len), 0);
+            true
+        }
+        Op::Advance(len) if *filled + len <= bytes.len() => {
+            *filled += len;
+            true
+        }
+        Op::SetFilled(len) if *len <= bytes.len() => {
+            *filled = *len;
+            true
+        }
+        Op::Clear => {
+            *filled = 0;
+            true
+        }
+        _ => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn read_buf_equals_a_vector(capacity in 0usize..12, ops in vec(op(), 0..20)) {
+        let mut memory = vec![MaybeUninit::uninit(); capacity];
+        let mut buf = ReadBuf::uninit(&mut memory);
+        let (mut bytes, mut filled) = (Vec::new(), 0);
+        for op in ops {
+            let before = (bytes.clone(), filled);
+            let fits = model(&mut bytes, &mut filled, capacity, &op);
+            let done = catch_unwind(AssertUnwindSafe(|| apply(&mut buf, &op))).is_ok();
+            prop_assert_eq!(fits, done);
+            if !fits {
+                prop_assert_eq!(&(bytes.clone(), filled), &before);
+            }
+            prop_assert_eq!(buf.initialized(), &bytes[..]);
+            prop_assert_eq!(buf.filled(), &bytes[..filled]);
+            prop_assert_eq!(buf.remaining(), capacity - filled);
+            prop_assert_eq!(buf.remaining_mut(), capacity - filled);
+        }
+    }
+}
+
+#[test]
+fn counts_that_overflow_panic() {
+    let mut memory = [0; 4];
+    let mut buf = ReadBuf::new(&mut memory);
+    buf.set_filled(2);
+    let mut panics = |f: fn(&mut ReadBuf<'_>)| {
+        assert!(catch_unwind(AssertUnwindSafe(|| f(&mut buf))).is_err());
+    };
+    panics(|buf| buf.advance(usize::MAX));
+    panics(|buf| buf.advance(usize::MAX - 1));
+    panics(|buf| buf.set_filled(5));
+    panics(|buf| {
+        buf.initialize_unfilled_to(usize::MAX);
+    });
+    // SAFETY: the call panics.
+    panics(|buf| unsafe { buf.assume_init(usize::MAX) });
+    assert_eq!(buf.filled().len(), 2);
+}
+
+/// A reader that puts another buffer, which is full, in the place of the one that it was lent.
+struct Swaps;
+
+impl AsyncRead for Swaps {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut other = ReadBuf::new(Box::leak(vec![1; 1_000].into()));
+        other.set_filled(1_000);
+        // The lengths differ, so that a mistake reads past the end.
+        mem::forget(mem::replace(buf, other));
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Fails if a function takes the length of another buffer for that of its own.
+#[test]
+fn reader_that_swaps_the_buffer_fills_no_memory() {
+    let mut bytes = Vec::with_capacity(8);
+    let panics = |f: &mut dyn FnMut()| assert!(catch_unwind(AssertUnwindSafe(f)).is_err());
+    panics(&mut || drop(finish(Swaps.read_buf(&mut bytes))));
+    panics(&mut || drop(finish(Swaps.read_to_end(&mut bytes))));
+    let mut exact = Vec::with_capacity(64);
+    exact.extend([0; 64]);
+    let mut ended = Swaps.take(8);
+    panics(&mut || drop(finish(ended.read_to_end(&mut exact))));
+    assert!(bytes.is_empty());
+    assert_eq!(exact.len(), 64);
+}
+
+/// A reader that initialises the whole buffer and fills one byte of it, until it has done so often
+/// enough. It counts the bytes that were not initialised before.
+struct Initializes {
+    left: usize,
+    initialized: usize,
+}
+
+impl AsyncRead for Initializes {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.initialized += buf.capacity() - buf.initialized().len();
+        if self.left > 0 {
+            self.left -= 1;
+            buf.initialize_unfilled()[0] = 7;
+            buf.advance(1);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Fails if `read_to_end` forgets which bytes are initialised: there would be a million.
+#[test]
+fn read_to_end_initialises_each_byte_once() {
+    let mut reader = Initializes {
+        left: 4_000,
+        initialized: 0,
+    };
+    let mut bytes = Vec::new();
+    assert_eq!(finish(reader.read_to_end(&mut bytes)).unwrap(), 4_000);
+    assert!(bytes.iter().all(|byte| *byte == 7));
+    // A vector that doubles has twice the capacity at most, and was half of that before, and so on.
+    assert!(reader.initialized <= 4 * 4_096, "{}", reader.initialized);
+}
+
+#[test]
+fn read_to_end_keeps_an_exact_capacity() {
+    for len in [0, 1, 31, 32, 33, 100] {
+        let bytes = vec![7; len];
+        let mut exact = Vec::with_capacity(len.max(32));
+        let capacity = exact.capacity();
+        finish((&bytes[..]).read_to_end(&mut exact)).unwrap();
+        assert_eq!((exact.len(), exact.capacity()), (len, capacity));
+    }
+}
