@@ -35,8 +35,8 @@ use sync_shim::cell::UnsafeCell;
 /// |---|---|
 /// | lock, if the lock is free | 1 |
 /// | unlock, if nobody waits, or a woken waiter is on its way | 1 |
-/// | unlock, if the first waiter must be woken | 2, a lock and an unlock, and the wake |
-/// | wait | a clone of the waker, 2, a lock and an unlock; no allocation |
+/// | unlock, if the first waiter must be woken | 3, and the wake |
+/// | wait | a clone of the waker, and 3; no allocation |
 ///
 /// A panic while the lock is held unlocks it. There is no poison: the next owner finds the data as
 /// the panic left it.

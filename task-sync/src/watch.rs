@@ -31,7 +31,7 @@
 //! # Costs
 //!
 //! In read-modify-writes, where nothing contends. A *lock* is that of the waiting tasks, and costs
-//! two.
+//! one.
 //!
 //! | operation | cost |
 //! |---|---|
