@@ -42,6 +42,7 @@ fn watch_costs_what_its_page_says() {
     assert_eq!(rmws(|| tx.send(2)), 3);
     assert_eq!(rmws(|| rx.has_changed()), 0);
     assert_eq!(first_poll(rx.changed()), 0);
+    assert_eq!(first_poll(rx.changed()), 2, "the list is used from now on");
     assert_eq!(first_poll(rx.changed()), 1);
     assert_eq!(rmws(|| drop(rx.borrow())), 2);
     assert_eq!(rmws(|| drop(rx.borrow_and_update())), 2);
