@@ -1,5 +1,5 @@
-//! The costs of operations in read-modify-writes, as the documents state them. No figure includes the
-//! count of an `Arc`.
+//! The costs of operations in read-modify-writes, as the documents state them. No figure includes
+//! the count of an `Arc`.
 use crate::{Notify, SetOnce, broadcast, watch};
 use std::{
     pin::pin,
