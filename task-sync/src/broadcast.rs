@@ -26,7 +26,7 @@
 //!
 //! # Costs
 //!
-//! In read-modify-writes, where nothing contends. A *lock* is the channel's own, and costs two.
+//! In read-modify-writes, where nothing contends. A *lock* is the channel's own, and costs one.
 //!
 //! | operation | cost |
 //! |---|---|

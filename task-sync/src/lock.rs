@@ -1,11 +1,19 @@
-//! The small lock inside the primitives: std's mutex, or a spin lock without `std`.
+//! The small lock inside the primitives: [`spin`], whose release is a store. So a section under it
+//! is one read-modify-write.
 //!
 //! The code under such a lock is short, calls no user code and does not panic. So a thread that
-//! spins waits for a few hundred instructions, unless the holder is preempted.
-#[cfg(feature = "std")]
+//! waits for it waits for a few hundred instructions, unless the holder is preempted.
+//!
+//! Under a model, and in a simulation, it is the shim's mutex: a thread that spins would multiply
+//! the executions, and a simulation must know which thread waits. The spinning lock has models of
+//! its own.
+#[cfg(all(feature = "std", any(selvedge_loom, selvedge_shuttle, selvedge_sim)))]
 pub(crate) use sync_shim::sync::{Mutex as Lock, MutexGuard as LockGuard};
 
-#[cfg(any(test, not(feature = "std")))]
+#[cfg(any(
+    test,
+    not(all(feature = "std", any(selvedge_loom, selvedge_shuttle, selvedge_sim)))
+))]
 mod spin;
-#[cfg(not(feature = "std"))]
+#[cfg(not(all(feature = "std", any(selvedge_loom, selvedge_shuttle, selvedge_sim))))]
 pub(crate) use spin::{Lock, LockGuard};

@@ -23,6 +23,7 @@ use sync_shim::cell::UnsafeCell;
 /// | an unlock, while tasks wait | the lock is free; the first waiter is woken | the first waiter owns the lock |
 /// | a task locks, while a woken task is on its way | it gets the lock | it waits behind all others |
 /// | the woken task finds the lock taken | the next unlock makes it the owner | |
+/// | woken tasks find it taken again and again | up to 64 unlocks in a row make the first waiter the owner | |
 /// | `try_lock` while tasks wait | gets the lock, if it is free | never gets it |
 ///
 /// So a critical section without an await does not wait for the scheduler, while others want the
@@ -35,8 +36,8 @@ use sync_shim::cell::UnsafeCell;
 /// |---|---|
 /// | lock, if the lock is free | 1 |
 /// | unlock, if nobody waits, or a woken waiter is on its way | 1 |
-/// | unlock, if the first waiter must be woken | 2, a lock and an unlock, and the wake |
-/// | wait | a clone of the waker, 2, a lock and an unlock; no allocation |
+/// | unlock, if the first waiter must be woken | 3, and the wake |
+/// | wait | a clone of the waker, and 3; no allocation |
 ///
 /// A panic while the lock is held unlocks it. There is no poison: the next owner finds the data as
 /// the panic left it.

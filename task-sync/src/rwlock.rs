@@ -41,8 +41,8 @@ const MAX_READERS: u32 = u32::MAX >> 3;
 /// |---|---|
 /// | read or write, while the lock admits it | 1 |
 /// | unlock, while nobody waits, or a woken task is on its way | 1 |
-/// | unlock, if others must be woken | 2, a lock and an unlock, and the wakes |
-/// | wait | a clone of the waker, 2, a lock and an unlock; no allocation |
+/// | unlock, if others must be woken | 3, and the wakes |
+/// | wait | a clone of the waker, and 3; no allocation |
 ///
 /// A panic while the lock is held unlocks it. There is no poison: the next owner finds the data as
 /// the panic left it.

@@ -31,14 +31,14 @@
 //! # Costs
 //!
 //! In read-modify-writes, where nothing contends. A *lock* is that of the waiting tasks, and costs
-//! two.
+//! one. There are up to eight lists of them.
 //!
 //! | operation | cost |
 //! |---|---|
 //! | `has_changed`, and `changed` if there is a change | 0 |
 //! | `borrow`, `borrow_and_update`, with the end of the `Ref` | 2 |
-//! | begin to wait | a lock, and a clone of the waker |
-//! | send | 2 and a lock |
+//! | begin to wait | a lock, and a clone of the waker; 1 more if the task's list is not in use |
+//! | send | 3, and a lock for each list in use |
 //! | wake tasks in a send | a lock for each 32, and their wakes |
 pub mod error;
 mod receiver;

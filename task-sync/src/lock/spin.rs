@@ -1,7 +1,12 @@
-//! A spin lock for targets without threads of `std`.
+//! A lock whose release is a store.
 //!
 //! `taken` is true while a guard is alive; only the holder of the guard touches `value`. A thread
 //! becomes the holder by the exchange of `false` for `true`, so there is one holder at a time.
+//!
+//! The release does not know whether another thread waits: a store cannot tell. So nobody wakes a
+//! thread that waits. It looks at the lock again and again: first at once, then after it has
+//! yielded its processor, and in the end after short sleeps. The sleeps are for a holder that runs
+//! only if the waiting thread does not, as under a scheduler with priorities.
 use core::{
     marker::PhantomData,
     ops::{Deref, DerefMut},
@@ -35,26 +40,69 @@ impl<T> Lock<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn lock(&self) -> LockGuard<'_, T> {
-        // Ordering: Acquire pairs with the Release of the last guard's drop. Relaxed on failure and
-        // in the load: nothing is read before the exchange has succeeded.
-        while self
-            .taken
-            .compare_exchange(false, true, Acquire, Relaxed)
-            .is_err()
-        {
-            // Ordering: Relaxed, as above.
-            while self.taken.load(Relaxed) {
-                spin_loop();
-            }
+        // Ordering: Acquire pairs with the Release of the last guard's drop. Relaxed on failure:
+        // nothing is read before an exchange has succeeded.
+        let taken = self.taken.compare_exchange(false, true, Acquire, Relaxed);
+        if taken.is_err() {
+            self.lock_slowly();
         }
         LockGuard(self, PhantomData)
     }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slowly(&self) {
+        let mut looks = 0_u32;
+        loop {
+            // Ordering: Relaxed, a guess that saves exchanges.
+            if !self.taken.load(Relaxed)
+                // Ordering: as in `lock`.
+                && self
+                    .taken
+                    .compare_exchange(false, true, Acquire, Relaxed)
+                    .is_ok()
+            {
+                return;
+            }
+            wait(looks);
+            looks = looks.saturating_add(1);
+        }
+    }
+}
+
+/// How often a thread looks at the lock before it yields after each look.
+#[cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+const SPINS: u32 = 100;
+/// How often a thread looks at the lock before it sleeps after each look. Each sleep is longer than
+/// any section of a thread that runs.
+#[cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+const YIELDS: u32 = 1_000;
+
+/// Waits before the next look at the lock.
+#[cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+fn wait(looks: u32) {
+    use core::time::Duration;
+    use sync_shim::thread::{sleep, yield_now};
+
+    match looks {
+        ..SPINS => spin_loop(),
+        SPINS..YIELDS => yield_now(),
+        YIELDS.. => sleep(Duration::from_micros(50)),
+    }
+}
+
+/// As above, without threads of `std`, or under a model.
+#[cfg(not(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle)))))]
+fn wait(_looks: u32) {
+    spin_loop();
 }
 
 impl<T> Deref for LockGuard<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         let value = self.0.value.with(|value| value);
         // SAFETY: this guard is the only one, and it lends the value as itself is borrowed.
@@ -63,6 +111,7 @@ impl<T> Deref for LockGuard<'_, T> {
 }
 
 impl<T> DerefMut for LockGuard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         let value = self.0.value.with_mut(|value| value);
         // SAFETY: as in `deref`, and this guard is borrowed mutably.
@@ -71,6 +120,7 @@ impl<T> DerefMut for LockGuard<'_, T> {
 }
 
 impl<T> Drop for LockGuard<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         // Ordering: Release pairs with the exchange of the next `lock`.
         self.0.taken.store(false, Release);

@@ -13,6 +13,12 @@
 //! and sets `HANDOFF`. The next unlock then keeps `LOCKED` set and makes that task the owner. So a
 //! waiter is overtaken only until it has been woken and polled once.
 //!
+//! Where tasks hold the lock while they wait for something, each woken task is overtaken, and each
+//! lock takes two wakes. So `HANDOFF` may stay set for a *run* of hand-overs. The first overtaking
+//! begins a run of one more hand-over. A run after which the next woken task is overtaken again is
+//! followed by one about twice as long, up to [`LONGEST_RUN`]; a woken task that was not overtaken
+//! halves the next run.
+//!
 //! # Fields
 //!
 //! | bit of `state` | meaning | set by | cleared by |
@@ -20,7 +26,9 @@
 //! | `LOCKED` | a task owns the lock | its owner-to-be, if it is clear | the owner |
 //! | `QUEUED` | a waiter is queued | the holder of the queue's lock | the same |
 //! | `WOKEN` | a waiter was released with `Turn::Try`, and has not tried yet | the holder of the queue's lock | the owner of that waiter |
-//! | `HANDOFF` | the first waiter was overtaken | the holder of the queue's lock | the same |
+//! | `HANDOFF` | the first waiter was overtaken, or a run of hand-overs lasts | the holder of the queue's lock | the same |
+//!
+//! [`Run`] is under the lock of the queue.
 //!
 //! # Rules
 //!
@@ -66,6 +74,49 @@ const QUEUED: u32 = 2;
 const WOKEN: u32 = 4;
 const HANDOFF: u32 = 8;
 
+/// The most hand-overs after the one to the waiter that was overtaken.
+const LONGEST_RUN: u8 = 63;
+
+/// How the lock is handed over: see the front page.
+pub(crate) struct Run {
+    /// The length of the last run.
+    length: u8,
+    /// How many hand-overs of this run are left, after the next one.
+    left: u8,
+    /// A waiter was woken with `Turn::Try`, and no waiter was overtaken since.
+    was_tried: bool,
+}
+
+impl Run {
+    const NEW: Self = Self {
+        length: 0,
+        left: 0,
+        was_tried: false,
+    };
+
+    /// A waiter is woken with `Turn::Try`.
+    fn tries(&mut self) {
+        if self.was_tried {
+            self.length /= 2;
+        }
+        self.was_tried = true;
+    }
+
+    /// A waiter was overtaken.
+    fn begin(&mut self) {
+        self.length = (2 * self.length + 1).min(LONGEST_RUN);
+        self.left = self.length;
+        self.was_tried = false;
+    }
+
+    /// Returns whether the run goes on after a hand-over that leaves waiters.
+    fn goes_on(&mut self) -> bool {
+        let goes_on = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        goes_on
+    }
+}
+
 /// The right of a waiter that is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -77,7 +128,7 @@ pub(crate) enum Turn {
 
 pub(crate) struct RawMutex {
     state: AtomicU32,
-    waiters: Waiters<Turn>,
+    waiters: Waiters<Turn, Run>,
 }
 
 impl RawMutex {
@@ -85,7 +136,7 @@ impl RawMutex {
         pub(crate) const fn new() -> Self {
             Self {
                 state: AtomicU32::new(0),
-                waiters: Waiters::new(()),
+                waiters: Waiters::new(Run::NEW),
             }
         }
     }
@@ -143,6 +194,7 @@ impl RawMutex {
             // The waiters have been dropped meanwhile.
             0 => LOCKED,
             1 => HANDOFF | QUEUED,
+            _ if locked.goes_on() => 0,
             _ => HANDOFF,
         };
         // Ordering: Release, as in `unlock`. A waiter that owns the lock now gets what this owner
@@ -173,17 +225,22 @@ impl RawMutex {
         };
         // Rule 7: the bits change first.
         let turn = if state & HANDOFF == 0 {
+            locked.tries();
             // Sets `WOKEN`, which is clear, and clears `QUEUED` if it must be.
             // Ordering: Relaxed. The bits order nothing; the waiter that is released acquires the
             // lock's data by its own exchange.
             self.state.fetch_add(WOKEN.wrapping_sub(last), Relaxed);
             Turn::Try
         } else {
+            let end = match last == 0 && locked.goes_on() {
+                true => 0,
+                false => HANDOFF,
+            };
             // Nobody but this thread takes the lock now (rule 4). Sets `LOCKED`, which is clear;
-            // clears `HANDOFF`, and `QUEUED` if it must be.
+            // clears `HANDOFF` at the end of a run, and `QUEUED` if it must be.
             // Ordering: Acquire pairs with the Release of the last owner's `unlock`, which may be
             // another thread's. The mark on the waiter passes it on.
-            self.state.fetch_xor((LOCKED | HANDOFF) | last, Acquire);
+            self.state.fetch_xor(LOCKED | end | last, Acquire);
             Turn::Own
         };
         let waker = locked.pop_front(|value| *value = turn);
@@ -273,8 +330,11 @@ impl RawMutex {
             }
         }
         match was_woken {
-            // SAFETY: the caller's. `cancel` removes the waiter.
-            true => unsafe { locked.push_front(waiter, waker, Turn::Try) },
+            true => {
+                locked.begin();
+                // SAFETY: the caller's. `cancel` removes the waiter.
+                unsafe { locked.push_front(waiter, waker, Turn::Try) };
+            }
             // SAFETY: as above.
             false => unsafe { locked.push_back(waiter, waker, Turn::Try) },
         }

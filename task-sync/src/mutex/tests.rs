@@ -115,6 +115,27 @@ fn dropped_waiters_pass_the_lock_on() {
     }
 }
 
+/// Fails if a hand-over to the overtaken waiter ends the run.
+#[test]
+fn overtaken_waiter_begins_a_run_of_hand_overs() {
+    let mutex = Mutex::new(0);
+    let held = now(mutex.lock());
+    let mut locks: Vec<_> = (0..3).map(|_| locking(&mutex)).collect();
+    for lock in &mut locks {
+        assert!(poll(lock, Waker::noop()).is_pending());
+    }
+    drop(held);
+    let overtaking = mutex.try_lock().unwrap();
+    assert!(poll(&mut locks[0], Waker::noop()).is_pending());
+    drop(overtaking);
+    assert!(mutex.try_lock().is_err(), "the first waiter owns the lock");
+    drop(ready(&mut locks[0]));
+    assert!(mutex.try_lock().is_err(), "the second one, too");
+    drop(ready(&mut locks[1]));
+    assert!(mutex.try_lock().is_ok(), "the third one is woken");
+    drop(ready(&mut locks[2]));
+}
+
 #[test]
 fn last_overtaken_waiter_is_dropped_and_the_lock_is_free() {
     let mutex = Mutex::new(0);

@@ -21,8 +21,8 @@ use core::{
 /// |---|---|
 /// | acquire, while nobody waits and there are permits | 1 |
 /// | release, while nobody waits | 1 |
-/// | release to a waiter | a lock and an unlock, and the wake |
-/// | wait | a clone of the waker, a lock and an unlock; no allocation |
+/// | release to a waiter | the lock of the queue, which is 1, and the wake |
+/// | wait | a clone of the waker, and the lock of the queue; no allocation |
 ///
 /// ```
 /// use futures::executor::block_on;

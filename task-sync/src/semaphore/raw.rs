@@ -53,7 +53,7 @@
 //! releaser whose permits do not fit panics, and these permits are gone.
 use crate::{
     wait::Request,
-    waiters::{Batch, Locked, Waiter, Waiters, drop_waker, wake_batch},
+    waiters::{Batch, Locked, Waiter, Waiters, drop_waker, wake, wake_batch},
     waiting::Waiting,
 };
 use core::{
@@ -332,6 +332,19 @@ impl RawSemaphore {
     /// Grants permits to the first waiters, or adds them to the word if no waiter is left. Unlocks
     /// and wakes. Returns false if they do not fit into the word.
     fn grant<'a>(&'a self, mut locked: Locked<'a, u32>, mut permits: usize) -> bool {
+        // A hand-over of all permits to one waiter needs no batch.
+        if locked
+            .front()
+            .is_some_and(|lacking| lacking as usize == permits)
+        {
+            let waker = locked.pop_front(|lacking| *lacking = 0);
+            let fits = !locked.is_empty() || self.settle(0);
+            drop(locked);
+            if let Some(waker) = waker {
+                wake(waker);
+            }
+            return fits;
+        }
         let mut batch = Batch::new();
         let fits = loop {
             let Some(lacking) = locked.front() else {

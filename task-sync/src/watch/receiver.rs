@@ -240,8 +240,8 @@ impl<T> Receiver<T> {
     /// assert!(join(rx.changed(), count).now_or_never().is_none());
     /// ```
     pub fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
-        let mut locked = self.shared.changed.lock();
-        locked.for_each(|waker, ()| f(&Waiting::new(waker, 1)));
+        self.shared
+            .for_each_receiver(&mut |waker| f(&Waiting::new(waker, 1)));
     }
 }
 

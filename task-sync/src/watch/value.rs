@@ -9,6 +9,7 @@
 //! | `value` | readers and the writer, as the lock allows |
 //! | `version` | read by anyone; written by the writer, and by the drop of the last sender |
 //! | `receivers`, `senders` | anyone |
+//! | `used` | a bit for each list of `changed`, which the holder of the list's lock changes |
 //!
 //! `version` is a count of changes and one bit, `CLOSED`: there is no sender.
 //!
@@ -18,17 +19,26 @@
 //!    its version together.
 //! 2. The drop of the last sender sets `CLOSED`. No writer is left then, so a writer may raise the
 //!    version by a load and a store.
-//! 3. A thread that changed `version` then locks `changed` and wakes all. A drop of the last
-//!    receiver does so with `closing`.
+//! 3. A thread that changed `version` then wakes all tasks in the lists of `changed`. A drop of the
+//!    last receiver does so with `closing`.
 //! 4. A reader does not enter while a thread sleeps for the lock. So readers do not shut out a
 //!    writer.
+//! 5. A thread that changed `version` then reads `used` by a read-modify-write, and locks the lists
+//!    whose bits are set. A task that is to wait takes its list's lock, makes sure that the bit is
+//!    set, and looks at `version`. If the bit was set after that read, the task that set it has
+//!    acquired the change, and so has each task that held the lock later: none of them waits.
+//!    Otherwise the thread finds the bit, and then the tasks of the list. The bit of a list that a
+//!    thread finds empty is cleared. So a send does not lock lists that are not used.
 use crate::{
     parking::{LOCKED, PARKED, Parking, UNIT},
     wait::Condition,
     waiters::Waiters,
 };
 use alloc::sync::Arc;
-use core::ops::{Deref, DerefMut};
+use core::{
+    ops::{Deref, DerefMut},
+    task::Waker,
+};
 use sync_shim::{
     atomic::{
         AtomicUsize,
@@ -52,13 +62,25 @@ impl Version {
     }
 }
 
+/// The number of lists of tasks that wait for a change. So tasks that wait again seldom meet the
+/// pass that wakes, or each other. There are few under a model. In a simulation
+/// there is one, as the order of wakes must not depend on addresses.
+const LISTS: usize = if cfg!(selvedge_sim) {
+    1
+} else if cfg!(any(selvedge_loom, selvedge_shuttle)) {
+    2
+} else {
+    8
+};
+
 pub(super) struct Shared<T> {
     lock: AtomicUsize,
     version: AtomicUsize,
     receivers: AtomicUsize,
     senders: AtomicUsize,
     parking: Parking,
-    pub(super) changed: Waiters<()>,
+    changed: [Waiters<()>; LISTS],
+    used: AtomicUsize,
     pub(super) closing: Waiters<()>,
     value: UnsafeCell<T>,
 }
@@ -77,10 +99,69 @@ impl<T> Shared<T> {
             receivers: AtomicUsize::new(0),
             senders: AtomicUsize::new(1),
             parking: Parking::new(),
-            changed: Waiters::new(()),
+            changed: core::array::from_fn(|_| Waiters::new(())),
+            used: AtomicUsize::new(0),
             closing: Waiters::new(()),
             value: UnsafeCell::new(value),
         })
+    }
+
+    /// Returns the number of the list of a task that waits with this `seen`. The wait borrows it,
+    /// so it does not move.
+    fn list(seen: &Version) -> usize {
+        // The versions seen are in receivers, or in futures. Each is far from the next one, at a
+        // distance that may be a power of two.
+        let address = core::ptr::from_ref(seen).addr();
+        let folded = (address >> 6) ^ (address >> 9) ^ (address >> 12);
+        folded % LISTS
+    }
+
+    /// Wakes all tasks that wait for a change, which the caller has made.
+    fn wake_receivers(&self) {
+        // Ordering: Release pairs with the Acquire of `mark_used`: see rule 5. Acquire is not
+        // needed: the locks order the lists.
+        let used = self.used.fetch_or(0, Release);
+        self.wake_lists(used, 0);
+    }
+
+    /// Wakes the tasks of the lists from `first` on that are used.
+    fn wake_lists(&self, used: usize, first: usize) {
+        /// Wakes the other lists also if a wake unwinds: without `std` a panic is not caught.
+        struct Rest<'a, T>(&'a Shared<T>, usize, usize);
+
+        impl<T> Drop for Rest<'_, T> {
+            fn drop(&mut self) {
+                self.0.wake_lists(self.1, self.2);
+            }
+        }
+
+        let Some(index) = (first..LISTS).find(|index| used & 1 << index != 0) else {
+            return;
+        };
+        let _rest = Rest(self, used, index + 1);
+        let locked = self.changed[index].lock();
+        if locked.is_empty() {
+            // Ordering: Relaxed. The lock orders it (rule 5).
+            self.used.fetch_and(!(1 << index), Relaxed);
+        }
+        locked.wake_all(|()| ());
+    }
+
+    /// Marks the list of `seen` as used, before a look at the version. The caller holds its lock.
+    fn mark_used(&self, seen: &Version) {
+        let bit = 1 << Self::list(seen);
+        // Ordering: Relaxed. The bit is cleared under the lock alone.
+        if self.used.load(Relaxed) & bit == 0 {
+            // Ordering: Acquire pairs with the Release of `wake_receivers`: see rule 5.
+            self.used.fetch_or(bit, Acquire);
+        }
+    }
+
+    /// Calls `f` for each task that waits for a change.
+    pub(super) fn for_each_receiver(&self, f: &mut dyn FnMut(&Waker)) {
+        for list in &self.changed {
+            list.lock().for_each(|waker, ()| f(waker));
+        }
     }
 
     /// Returns the version, and whether there is no sender.
@@ -111,7 +192,7 @@ impl<T> Shared<T> {
         // Ordering: Release pairs with the Acquire of `version`.
         self.version.store(version.wrapping_add(STEP), Release);
         drop(writing);
-        self.changed.lock().wake_all(|()| ());
+        self.wake_receivers();
         Some(changed)
     }
 
@@ -144,7 +225,7 @@ impl<T> Shared<T> {
         if self.senders.fetch_sub(1, AcqRel) == 1 {
             // Ordering: Release pairs with the Acquire of `version`.
             self.version.fetch_or(CLOSED, Release);
-            self.changed.lock().wake_all(|()| ());
+            self.wake_receivers();
         }
     }
 
@@ -245,7 +326,7 @@ impl<T> Condition for Changed<'_, T> {
     type Output = Result<(), super::error::RecvError>;
 
     fn queue(&self) -> &Waiters<()> {
-        &self.shared.changed
+        &self.shared.changed[Shared::<T>::list(self.seen)]
     }
 
     #[inline]
@@ -259,6 +340,7 @@ impl<T> Condition for Changed<'_, T> {
     }
 
     fn may_be_met(&self, &(): &()) -> bool {
+        self.shared.mark_used(self.seen);
         let (version, is_closed) = self.shared.version();
         version != *self.seen || is_closed
     }
