@@ -9,6 +9,7 @@ use std::{
     mem::MaybeUninit,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    sync::Mutex,
     task::{Context, Poll},
 };
 use support::finish;
@@ -144,13 +145,18 @@ fn counts_that_overflow_panic() {
 /// A reader that puts another buffer, which is full, in the place of the one that it was lent.
 struct Swaps;
 
+static LEAKED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
 impl AsyncRead for Swaps {
     fn poll_read(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut other = ReadBuf::new(Box::leak(vec![1; 1_000].into()));
+        let memory = Box::leak(vec![1; 1_000].into_boxed_slice());
+        // A checker of leaks finds the memory by this address.
+        LEAKED.lock().unwrap().push(memory.as_ptr() as usize);
+        let mut other = ReadBuf::new(memory);
         other.set_filled(1_000);
         *buf = other;
         Poll::Ready(Ok(()))
