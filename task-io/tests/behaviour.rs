@@ -5,14 +5,14 @@ mod support;
 use std::{
     future::Future,
     io::{self, Cursor, ErrorKind, IoSlice, SeekFrom},
-    pin::pin,
+    pin::{Pin, pin},
     string::FromUtf8Error,
     task::{Context, Poll, Waker},
 };
 use support::{Reader, Reads, Writer, Writes, finish};
 use task_io::{
-    AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, BufReader, BufStream,
-    BufWriter, Interest, Ready,
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWrite, AsyncWriteExt,
+    BufReader, BufStream, BufWriter, Interest, ReadBuf, Ready,
 };
 
 fn bytes(bytes: &[u8]) -> Reads {
@@ -116,6 +116,11 @@ fn line_outlives_an_error_of_its_reader() {
         ErrorKind::TimedOut
     );
     assert_eq!(line, "> on");
+    // Of two errors, the reader's is returned.
+    let script = [bytes(b"\xff"), Reads::Fail(ErrorKind::TimedOut)];
+    let read = finish(Reader::new(script).read_line(&mut line));
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(line, "> on");
 }
 
 #[test]
@@ -218,6 +223,45 @@ fn failed_seek_keeps_the_buffer() {
     assert_eq!(reader.buffer(), b"bcd");
     assert_eq!(finish(reader.stream_position()).unwrap(), 1);
     assert_eq!(finish(reader.read_u8()).unwrap(), b'b');
+}
+
+/// A file whose seeks fail when they complete.
+struct BadFile(Cursor<&'static [u8]>, bool);
+
+impl AsyncRead for BadFile {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncSeek for BadFile {
+    fn start_seek(mut self: Pin<&mut Self>, _: SeekFrom) -> io::Result<()> {
+        self.1 = true;
+        Ok(())
+    }
+
+    fn poll_complete(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        let has_sought = std::mem::take(&mut self.1);
+        Poll::Ready(if has_sought {
+            Err(ErrorKind::Other.into())
+        } else {
+            Ok(0)
+        })
+    }
+}
+
+#[test]
+fn seek_that_fails_late_keeps_the_buffer() {
+    for position in [SeekFrom::Start(1), SeekFrom::Current(i64::MIN)] {
+        let mut reader = BufReader::new(BadFile(Cursor::new(b"ab"), false));
+        assert_eq!(finish(reader.read_u8()).unwrap(), b'a');
+        assert!(finish(reader.seek(position)).is_err());
+        assert_eq!(finish(reader.read_u8()).unwrap(), b'b');
+    }
 }
 
 #[test]
