@@ -299,17 +299,20 @@ impl<'a> ReadBuf<'a> {
 // SAFETY: `chunk_mut` returns the unfilled bytes, which are `remaining_mut` many, always the same
 // ones until `advance_mut` moves past them.
 unsafe impl BufMut for ReadBuf<'_> {
+    #[inline]
     fn remaining_mut(&self) -> usize {
         self.remaining()
     }
 
     // SAFETY: the caller has initialised the bytes that it advances over.
+    #[inline]
     unsafe fn advance_mut(&mut self, cnt: usize) {
         // SAFETY: the caller promises it.
         unsafe { self.assume_init(cnt) };
         self.advance(cnt);
     }
 
+    #[inline]
     fn chunk_mut(&mut self) -> &mut UninitSlice {
         let unfilled = &mut self.buf[self.filled..];
         let (start, len) = (unfilled.as_mut_ptr().cast::<u8>(), unfilled.len());
