@@ -94,7 +94,11 @@ async fn service_of_axum_sqlx_and_reqwest_answers() {
         .unwrap();
     for message in ["one", "two"] {
         socket.send(Message::text(message)).await.unwrap();
-        let echo = timeout(LIMIT, socket.next()).await.unwrap().unwrap().unwrap();
+        let echo = timeout(LIMIT, socket.next())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
         assert_eq!(echo, Message::text(message));
     }
     socket.close(None).await.unwrap();
@@ -141,7 +145,10 @@ async fn greeter_of_tonic_keeps_deadlines_and_streams() {
     };
     assert_eq!(*hello, "hello, you");
     assert!(hasty.starts_with("with a deadline: "), "{hasty}");
-    assert!(limited.starts_with("the server's limit: Some("), "{limited}");
+    assert!(
+        limited.starts_with("the server's limit: Some("),
+        "{limited}"
+    );
     assert_eq!(words, ["one, one", "two, two", "three, three"]);
     server.interrupt().await;
     assert_eq!(server.end().await, "");
@@ -149,6 +156,8 @@ async fn greeter_of_tonic_keeps_deadlines_and_streams() {
 
 #[tokio::test]
 async fn tls_echo_of_tokio_rustls_answers() {
-    let said = Program::start(env!("CARGO_BIN_EXE_tls_echo"), &[]).end().await;
+    let said = Program::start(env!("CARGO_BIN_EXE_tls_echo"), &[])
+        .end()
+        .await;
     assert_eq!(said, "a line over TLS\n16 bytes\n");
 }

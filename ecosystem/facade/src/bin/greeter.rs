@@ -40,7 +40,9 @@ struct Text {
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        Self { text: text.to_owned() }
+        Self {
+            text: text.to_owned(),
+        }
     }
 }
 
@@ -74,15 +76,23 @@ async fn call(server: &str) -> Result<(), Box<dyn Error>> {
         .connect()
         .await?;
     let mut client = Grpc::new(channel);
-    println!("{}", hello(&mut client, Request::new("you".into())).await?.text);
+    println!(
+        "{}",
+        hello(&mut client, Request::new("you".into())).await?.text
+    );
 
     // The deadline is earlier than the answer, on the client's side and on the server's.
     let mut hasty = Request::new("sleeper".into());
     hasty.set_timeout(Duration::from_millis(50));
-    let late = hello(&mut client, hasty).await.expect_err("the answer takes longer");
+    let late = hello(&mut client, hasty)
+        .await
+        .expect_err("the answer takes longer");
     println!("with a deadline: {:?}", late.code());
     let late = hello(&mut client, Request::new("sleeper".into())).await;
-    println!("the server's limit: {:?}", late.map_err(|late| late.code()).err());
+    println!(
+        "the server's limit: {:?}",
+        late.map_err(|late| late.code()).err()
+    );
 
     client.ready().await?;
     let words = stream::iter(["one", "two", "three"]).then(async |word| {
@@ -139,7 +149,9 @@ async fn greet(request: Request<Text>) -> Result<Response<Text>, Status> {
     if name == "sleeper" {
         time::sleep(Duration::from_secs(60)).await;
     }
-    Ok(Response::new(Text { text: format!("hello, {name}") }))
+    Ok(Response::new(Text {
+        text: format!("hello, {name}"),
+    }))
 }
 
 /// Answers each word as it comes.
@@ -148,7 +160,9 @@ async fn chat(
 ) -> Result<Response<BoxStream<'static, Result<Text, Status>>>, Status> {
     let answers = request.into_inner().map(|word| {
         let text = word?.text;
-        Ok(Text { text: format!("{text}, {text}") })
+        Ok(Text {
+            text: format!("{text}, {text}"),
+        })
     });
     Ok(Response::new(answers.boxed()))
 }

@@ -60,13 +60,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .route("/squares", get(sum))
         .route("/fetch", get(fetch))
         .route("/slow", get(slow))
-        .route("/echo", get(async |upgrade: WebSocketUpgrade| upgrade.on_upgrade(echo)))
+        .route(
+            "/echo",
+            get(async |upgrade: WebSocketUpgrade| upgrade.on_upgrade(echo)),
+        )
         .route("/threads", get(threads))
-        .with_state(App { pool: pool.clone(), client });
+        .with_state(App {
+            pool: pool.clone(),
+            client,
+        });
     let listener = TcpListener::bind(address).await?;
     println!("listens on {}", listener.local_addr()?);
     axum::serve(listener, app)
-        .with_graceful_shutdown(async { signal::ctrl_c().await.expect("the signal is listened to") })
+        .with_graceful_shutdown(async {
+            signal::ctrl_c().await.expect("the signal is listened to")
+        })
         .await?;
     pool.close().await;
     println!("closed");
@@ -100,7 +108,9 @@ async fn fetch(
     State(app): State<App>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Result<String, Failed> {
-    let url = query.get("url").ok_or((StatusCode::BAD_REQUEST, "which url?\n".to_owned()))?;
+    let url = query
+        .get("url")
+        .ok_or((StatusCode::BAD_REQUEST, "which url?\n".to_owned()))?;
     let response = app.client.get(url).send().await.map_err(failed)?;
     response.text().await.map_err(failed)
 }
@@ -114,10 +124,10 @@ async fn slow() -> &'static str {
 /// Sends each text or binary message back.
 async fn echo(mut socket: WebSocket) {
     while let Some(Ok(message)) = socket.recv().await {
-        if let Message::Text(_) | Message::Binary(_) = message {
-            if socket.send(message).await.is_err() {
-                return;
-            }
+        if let Message::Text(_) | Message::Binary(_) = message
+            && socket.send(message).await.is_err()
+        {
+            return;
         }
     }
 }
@@ -128,7 +138,9 @@ async fn threads() -> Result<Response<String>, Failed> {
     let mut threads = fs::read_dir("/proc/self/task").await.map_err(failed)?;
     while let Some(thread) = threads.next_entry().await.map_err(failed)? {
         // A thread may have ended meanwhile.
-        names += &fs::read_to_string(thread.path().join("comm")).await.unwrap_or_default();
+        names += &fs::read_to_string(thread.path().join("comm"))
+            .await
+            .unwrap_or_default();
     }
     Ok(Response::new(names))
 }

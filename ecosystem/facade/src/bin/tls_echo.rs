@@ -26,7 +26,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_single_cert(vec![certificate.clone()], key)?;
     let mut roots = RootCertStore::empty();
     roots.add(certificate)?;
-    let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let client = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
 
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -41,7 +43,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost")?;
-    let mut stream = TlsConnector::from(Arc::new(client)).connect(name, stream).await?;
+    let mut stream = TlsConnector::from(Arc::new(client))
+        .connect(name, stream)
+        .await?;
     stream.write_all(b"a line over TLS\n").await?;
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
