@@ -127,6 +127,8 @@ pub fn links(sim: Sim) -> Run {
 
 /// Children fail and are restarted under their names.
 pub fn supervisors(sim: Sim) -> Run {
+    // A step may take 40 ms, and nobody fires a deadline while all workers are in steps.
+    let sim = sim.timer_bound(MS * 50);
     sim.run_main(|| {
         let scheduler = scheduler();
         let starts = Arc::new(Mutex::new(0_u32));
