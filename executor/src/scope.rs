@@ -322,7 +322,7 @@ pub(crate) fn holds_up_only_thread() -> bool {
 /// Records that this thread runs the worker of the runtime whose `block_on` it is in.
 pub(crate) fn drive() {
     innermost(|is| match is {
-        In::BlockOn(_, part) => Some(part.set(OneThread::Drives)),
+        In::BlockOn(_, part) => Some(part.replace(OneThread::Drives)),
         _ => None,
     });
 }

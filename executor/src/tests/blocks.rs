@@ -1,6 +1,6 @@
 //! Tests of tasks that block in place, and of closures on blocking threads.
 use super::*;
-use crate::{blocking::block_in_place_beside_workers, worker_index};
+use crate::{LocalRuntime, blocking::block_in_place_beside_workers, worker_index};
 
 #[test]
 fn other_tasks_of_a_worker_run_while_one_blocks() {
