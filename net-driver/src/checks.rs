@@ -2,13 +2,6 @@
 //! them.
 use crate::driver;
 
-/// The parts of a driver that a runtime has left out: see [`Driver::without`](crate::Driver::without).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LeftOut {
-    pub(crate) sleeps: bool,
-    pub(crate) sockets: bool,
-}
-
 /// Checks that a sleep may be made here.
 ///
 /// # Panics

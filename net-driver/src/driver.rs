@@ -13,7 +13,6 @@
 //! | look for the events of sockets | `poller.rs` has the rules, `sockets.rs` the calls |
 //! | find the current driver | `current.rs` |
 use crate::{
-    checks::LeftOut,
     poller::{self, Poller, Polling},
     threads::Threads,
     time::{Timers, clock},
@@ -77,6 +76,13 @@ pub(crate) struct Inner {
     /// For each worker, whether one of these parks or timers is the worker's.
     has_park: Box<[AtomicBool]>,
     pub(crate) left_out: LeftOut,
+}
+
+/// The parts that a runtime has left out: see [`Driver::without`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeftOut {
+    pub(crate) sleeps: bool,
+    pub(crate) sockets: bool,
 }
 
 // As for `Threads`.

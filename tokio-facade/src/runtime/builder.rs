@@ -107,6 +107,8 @@ impl Builder {
         self
     }
 
+    /// Returns the builder of a runtime without the parts that are not enabled.
+    #[allow(unused_mut)] // Without these features there are no such parts.
     fn ours(&self) -> selvedge::runtime::Builder {
         let mut builder = self.builder.clone();
         #[cfg(any(
