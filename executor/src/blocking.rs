@@ -5,7 +5,7 @@ mod current;
 mod pool;
 mod syscall;
 
-pub use block_in_place::block_in_place;
+pub use block_in_place::{block_in_place, block_in_place_beside_workers};
 pub(crate) use current::{enter, run_blocking, within};
 pub(crate) use pool::{before_park, offer, spawn, start};
 pub use syscall::syscall;

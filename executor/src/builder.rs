@@ -57,6 +57,8 @@ pub struct Builder {
     /// number.
     max_busy_io_events: Option<usize>,
     pub(crate) enable_io: bool,
+    pub(crate) no_sleeps: bool,
+    pub(crate) no_sockets: bool,
     pub(crate) groups: GroupSettings,
 }
 
@@ -115,6 +117,8 @@ impl Builder {
             max_io_events: None,
             max_busy_io_events: None,
             enable_io: false,
+            no_sleeps: false,
+            no_sockets: false,
             groups: GroupSettings::default(),
         }
     }

@@ -23,6 +23,7 @@
 //!    leaves earlier, it ends them as it puts the worker back: perhaps no other thread ever drives.
 use crate::{
     events::EventsPark,
+    scope,
     worker::{
         driven::{Tick, Worker},
         park::ThreadPark,
@@ -241,6 +242,7 @@ impl<'a> Driving<'a> {
 
     /// Rules 1, 3 and 8.
     fn run<F: Future>(mut self, mut future: Pin<&mut F>) -> F::Output {
+        scope::drive();
         let worker = self.worker();
         let signal = Arc::new(FutureWaker {
             woken: AtomicBool::new(true),

@@ -2,7 +2,7 @@
 use crate::{
     Snapshot, blocking,
     current_thread::CurrentThread,
-    scope::{self, In},
+    scope::{self, In, OneThread},
     settings::unhandled,
     worker::{
         context::{self, with_core},
@@ -14,6 +14,7 @@ use crate::{
 };
 use std::{
     borrow::Cow,
+    cell::Cell,
     fmt,
     future::{Future, poll_fn},
     marker::PhantomData,
@@ -220,7 +221,11 @@ impl Handle {
         scope::assert_may_block_on(&self.shared);
         self.shared.assert_is_not_in_forked_child("block_on");
         let budget = self.shared.settings.budget;
-        scope::within(In::BlockOn(self.shared.clone()), || {
+        let part = match driven {
+            None => OneThread::Other,
+            Some(_) => OneThread::Waits,
+        };
+        scope::within(In::BlockOn(self.shared.clone(), Cell::new(part)), || {
             let mut future = pin!(future);
             // The budget of an outer poll would not be renewed before this `block_on` returns. So
             // the future has a budget of its own.
@@ -247,7 +252,8 @@ impl Handle {
     pub(crate) fn in_block_on<R>(&self, f: impl FnOnce() -> R) -> R {
         scope::assert_may_block_on(&self.shared);
         self.shared.assert_is_not_in_forked_child("block_on");
-        scope::within(In::BlockOn(self.shared.clone()), f)
+        let part = Cell::new(OneThread::Waits);
+        scope::within(In::BlockOn(self.shared.clone(), part), f)
     }
 
     /// Requests the end of a worker's time slice.
@@ -482,7 +488,8 @@ pub enum RuntimeFlavor {
 /// Returns the index of the worker that this thread runs, if it runs one.
 ///
 /// Returns `None` outside of tasks and hooks of a worker, for example in the future of `block_on`.
-/// Also returns `None` inside [`block_in_place`](crate::block_in_place()) and
+/// Only in a runtime of one thread does the future of `Runtime::block_on` have an index, which is
+/// 0, while its thread runs the tasks. Also returns `None` inside [`block_in_place`](crate::block_in_place()) and
 /// [`syscall`](crate::syscall()), and in the rest of a poll that has lost its worker in one of
 /// these calls. Indexes count from 0, as in [`Snapshot::per_worker`](crate::Snapshot::per_worker).
 ///
@@ -495,5 +502,5 @@ pub enum RuntimeFlavor {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn worker_index() -> Option<usize> {
-    with_core(|core| core.index)
+    with_core(|core| core.index).or_else(|| scope::drives().then_some(0))
 }

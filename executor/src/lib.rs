@@ -24,6 +24,8 @@ mod spawn;
 mod task_builder;
 mod worker;
 
+#[doc(hidden)]
+pub use blocking::block_in_place_beside_workers;
 pub use blocking::{block_in_place, syscall};
 pub use builder::Builder;
 pub use coop_budget::Budget;

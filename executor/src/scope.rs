@@ -69,13 +69,25 @@ sync_shim::thread_local! {
 pub(crate) enum In<'a> {
     /// With the worker's index.
     Worker(&'a Arc<Shared>, usize),
-    BlockOn(Arc<Shared>),
+    /// With what the thread does for the tasks of a runtime of one thread.
+    BlockOn(Arc<Shared>, Cell<OneThread>),
     LocalSet(Rc<LocalTasks>),
     Closure(&'a Arc<Shared>),
     BlockInPlace,
     Guard(Arc<Shared>),
     LocalGuard(Rc<LocalTasks>),
     Ending(&'a Shared),
+}
+
+/// The part of a thread in `block_on` in a runtime that has no worker threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OneThread {
+    /// The runtime has worker threads, or the call is that of a handle, which runs no tasks.
+    Other,
+    /// The thread waits until it may run the runtime's tasks.
+    Waits,
+    /// The thread runs the runtime's worker.
+    Drives,
 }
 
 /// The work that waits while a thread blocks.
@@ -96,7 +108,7 @@ impl In<'_> {
     fn runtime(&self) -> Option<&Arc<Shared>> {
         match self {
             In::Worker(shared, _) | In::Closure(shared) => Some(shared),
-            In::BlockOn(shared) | In::Guard(shared) => Some(shared),
+            In::BlockOn(shared, _) | In::Guard(shared) => Some(shared),
             In::LocalSet(_) | In::LocalGuard(_) | In::BlockInPlace | In::Ending(_) => None,
         }
     }
@@ -104,7 +116,7 @@ impl In<'_> {
     fn holds_up(&self) -> Option<HoldsUp> {
         match self {
             In::Worker(..) => Some(HoldsUp::Tasks),
-            In::BlockOn(_) => Some(HoldsUp::BlockOn),
+            In::BlockOn(..) => Some(HoldsUp::BlockOn),
             In::LocalSet(_) => Some(HoldsUp::LocalSet),
             In::Closure(_) | In::BlockInPlace => Some(HoldsUp::Nothing),
             In::Guard(_) | In::LocalGuard(_) | In::Ending(_) => None,
@@ -295,6 +307,35 @@ pub(crate) fn is_ending(shared: &Shared) -> bool {
 /// Returns the work that waits while this thread blocks (rule 2).
 pub(crate) fn holds_up() -> HoldsUp {
     innermost(|is| is.holds_up()).unwrap_or(HoldsUp::Nothing)
+}
+
+/// Whether the work that waits while this thread blocks is that of a runtime's only thread.
+pub(crate) fn holds_up_only_thread() -> bool {
+    let is_only = |is: &In<'_>| match is {
+        In::Worker(shared, _) => Some(shared.settings.current_thread),
+        In::BlockOn(_, part) => Some(part.get() != OneThread::Other),
+        is => is.holds_up().map(|_| false),
+    };
+    innermost(is_only) == Some(true)
+}
+
+/// Records that this thread runs the worker of the runtime whose `block_on` it is in.
+pub(crate) fn drive() {
+    innermost(|is| match is {
+        In::BlockOn(_, part) => Some(part.replace(OneThread::Drives)),
+        _ => None,
+    });
+}
+
+/// Whether this thread is in the future of a `block_on` that runs a worker, or in a local set of
+/// that future.
+pub(crate) fn drives() -> bool {
+    let drives = |is: &In<'_>| match is {
+        In::BlockOn(_, part) => Some(part.get() == OneThread::Drives),
+        In::LocalSet(_) | In::LocalGuard(_) | In::Guard(_) => None,
+        In::Worker(..) | In::Closure(_) | In::BlockInPlace | In::Ending(_) => Some(false),
+    };
+    innermost(drives) == Some(true)
 }
 
 /// Checks that this thread may block on a future.

@@ -75,6 +75,14 @@ pub(crate) struct Inner {
     parks: AtomicUsize,
     /// For each worker, whether one of these parks or timers is the worker's.
     has_park: Box<[AtomicBool]>,
+    pub(crate) left_out: LeftOut,
+}
+
+/// The parts that a runtime has left out: see [`Driver::without`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeftOut {
+    pub(crate) sleeps: bool,
+    pub(crate) sockets: bool,
 }
 
 // As for `Threads`.
@@ -133,7 +141,21 @@ impl Driver {
             poller,
             parks: AtomicUsize::new(0),
             has_park: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            left_out: LeftOut::default(),
         }))
+    }
+
+    /// Leaves sockets, or the sleeps that [`checks`](crate::checks) checks, out of a new driver:
+    /// their creation panics, as in a runtime of tokio's that has not enabled them.
+    ///
+    /// # Panics
+    /// If the driver has a clone or a park already.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn without(mut self, sleeps: bool, sockets: bool) -> Self {
+        let inner = Arc::get_mut(&mut self.0).expect("the driver is new");
+        inner.left_out = LeftOut { sleeps, sockets };
+        self
     }
 
     /// Returns a waker that ends the present or the next park of the worker with this index.

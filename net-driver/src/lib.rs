@@ -3,6 +3,8 @@
 // systems other than Unix.
 #![cfg_attr(any(selvedge_loom, selvedge_shuttle, not(unix)), allow(dead_code))]
 
+#[doc(hidden)]
+pub mod checks;
 mod driver;
 mod guest;
 mod guests;

@@ -1,7 +1,7 @@
 //! The values that std asks the system for: the clocks, and the keys of its hash maps.
 //!
-//! On 64-bit Linux with glibc this file defines the functions `clock_gettime` and `getrandom`, which std
-//! calls. The linker prefers them to those of the shared library.
+//! On 64-bit Linux with glibc this file defines the functions `clock_gettime` and `getrandom`,
+//! which std calls. The linker prefers them to those of the shared library.
 //!
 //! 1. A thread that runs a fiber reads the virtual time. The clocks that count from the start of
 //!    the system go on from the process's [`epoch`], and the date is always the same at the begin

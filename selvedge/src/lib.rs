@@ -25,6 +25,9 @@ pub use blocking_fs as fs;
 #[doc(inline)]
 pub use child_process as process;
 pub use join_set::JoinSet;
+#[cfg(feature = "net")]
+#[doc(hidden)]
+pub use net_driver::checks;
 #[cfg(all(feature = "net", unix))]
 #[doc(inline)]
 pub use net_driver::signal;

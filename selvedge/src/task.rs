@@ -13,6 +13,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 pub use coop_budget::{consume as consume_budget, has_remaining, need_preempt, unconstrained};
+#[doc(hidden)]
+pub use selvedge_executor::block_in_place_beside_workers;
 pub use selvedge_executor::{
     LocalEnterGuard, LocalSet, TaskBuilder as Builder, block_in_place, spawn, spawn_blocking,
     spawn_local, syscall, yield_if_needed, yield_now,

@@ -62,6 +62,7 @@ assert_impl_all!(TaskLocalFuture<NotSync, ()>: Send);
 assert_not_impl_any!(TaskLocalFuture<NotSync, ()>: Sync);
 assert_not_impl_any!(TaskLocalFuture<NotSend, ()>: Send);
 assert_not_impl_any!(TaskLocalFuture<(), NotSend>: Send);
+assert_not_impl_any!(TaskLocalFuture<(), ()>: Unpin);
 
 #[cfg(feature = "groups")]
 mod groups {

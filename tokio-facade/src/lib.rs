@@ -13,11 +13,9 @@ pub mod net;
 #[cfg(feature = "process")]
 #[doc(inline)]
 pub use selvedge::process;
-#[doc(inline)]
-pub use selvedge::runtime;
+pub mod runtime;
 #[cfg(feature = "signal")]
-#[doc(inline)]
-pub use selvedge::signal;
+pub mod signal;
 #[doc(inline)]
 pub use selvedge::sync;
 pub mod task;

@@ -2,7 +2,8 @@
 use std::{os::fd::AsRawFd, panic::AssertUnwindSafe, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UdpSocket},
+    signal::unix::{SignalKind, signal},
     sync::mpsc::{self, error::SendTimeoutError},
     time,
 };
@@ -99,4 +100,81 @@ async fn macros_find_their_crate() {
         n = &mut last => n,
     };
     assert_eq!(first, 3);
+}
+
+fn panics<T>(f: impl FnOnce() -> T) -> bool {
+    std::panic::catch_unwind(AssertUnwindSafe(f)).is_err()
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn sleep_made_outside_of_a_runtime_panics() {
+    let now = time::Instant::now();
+    assert!(panics(|| time::sleep(SECOND)));
+    assert!(panics(|| time::sleep_until(now)));
+    assert!(panics(|| time::interval(SECOND)));
+    assert!(panics(|| time::timeout(SECOND, async {})));
+    assert!(panics(|| time::timeout_at(now, async {})));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _entered = runtime.enter();
+    assert!(!panics(|| time::timeout(SECOND, async {})));
+}
+
+/// Fails if one of the two flags counts for both, or if the builder loses them.
+#[test]
+fn part_that_is_not_enabled_panics() {
+    let builder = tokio::runtime::Builder::new_current_thread;
+    let works = |builder: &mut tokio::runtime::Builder| {
+        builder.build().unwrap().block_on(async {
+            let sleeps = !panics(|| time::sleep(SECOND));
+            let listens = !panics(|| signal(SignalKind::hangup()));
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let binds = !panics(|| UdpSocket::from_std(socket));
+            (sleeps, binds, listens)
+        })
+    };
+    assert_eq!(works(&mut builder()), (false, false, false));
+    assert_eq!(works(builder().enable_time()), (true, false, false));
+    assert_eq!(works(builder().enable_io()), (false, true, true));
+    assert_eq!(works(builder().enable_all()), (true, true, true));
+    assert_eq!(
+        works(&mut selvedge::Builder::new().into()),
+        (true, true, true)
+    );
+}
+
+/// Fails if the time counts from the first poll.
+#[tokio::test(start_paused = true)]
+async fn timeout_counts_from_its_call() {
+    let limited = time::timeout(SECOND, std::future::pending::<()>());
+    time::advance(2 * SECOND).await;
+    let now = time::Instant::now();
+    limited.await.unwrap_err();
+    assert_eq!(now.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn longest_timeout_ends_on_a_paused_clock() {
+    let limited = time::timeout(Duration::MAX, std::future::pending::<()>());
+    limited.await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn clock_of_workers_is_not_paused() {
+    assert!(panics(time::pause));
+    assert!(panics(time::resume));
+    let advance = tokio::spawn(time::advance(SECOND));
+    assert!(advance.await.unwrap_err().is_panic());
+}
+
+#[tokio::test]
+async fn block_in_place_on_the_only_thread_panics() {
+    assert!(panics(|| tokio::task::block_in_place(|| ())));
+}
+
+#[test]
+fn signal_outside_of_a_runtime_panics() {
+    assert!(panics(|| signal(SignalKind::hangup())));
 }

@@ -114,6 +114,21 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Does the same as [`block_in_place`], with tokio's condition.
+///
+/// # Panics
+/// As [`block_in_place`], and also where the closure would block the only thread of a runtime.
+#[doc(hidden)]
+#[track_caller]
+pub fn block_in_place_beside_workers<R>(f: impl FnOnce() -> R) -> R {
+    assert!(
+        !scope::holds_up_only_thread(),
+        "block_in_place was called in a runtime of one thread, whose tasks no other thread can \
+         run: use spawn_blocking, or a runtime with worker threads"
+    );
+    block_in_place(f)
+}
+
 /// Takes an offered core back when it is dropped, or ends the poll without one.
 struct TakeBack {
     shared: Arc<Shared>,

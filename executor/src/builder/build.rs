@@ -40,7 +40,7 @@ impl Builder {
         if self.settings.current_thread {
             let enable_io = self.enable_io;
             self.monitor.turn_off();
-            let events = Events::new(1, self.polling);
+            let events = Events::new(1, self.polling).without(self.no_sleeps, self.no_sockets);
             let parks = vec![events.park_of_users(0, self.settings.backoff.rule())];
             let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
             if enable_io {
@@ -62,6 +62,7 @@ impl Builder {
             ((0..workers).map(parker).collect(), None)
         } else {
             let events = Events::new(workers, self.polling);
+            let events = events.without(self.no_sleeps, self.no_sockets);
             let wait = self.settings.backoff.rule();
             let parker = |worker| Parker::Events(events.park(worker, wait));
             ((0..workers).map(parker).collect(), Some(events))

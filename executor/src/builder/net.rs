@@ -36,6 +36,16 @@ impl Builder {
         self
     }
 
+    /// Leaves sleeps or sockets out, as tokio does without `enable_time` and `enable_io`. The
+    /// package `tokio-facade` calls this. It has no effect on drivers from the builder, nor on
+    /// driven workers.
+    #[doc(hidden)]
+    pub fn without(mut self, sleeps: bool, sockets: bool) -> Self {
+        self.no_sleeps = sleeps;
+        self.no_sockets = sockets;
+        self
+    }
+
     /// Sets how many events of sockets a worker takes from the kernel at once. 64 by default (1,024
     /// in tokio).
     ///

@@ -78,6 +78,11 @@ impl Events {
         Self(Driver::with_polling(workers, polling))
     }
 
+    /// Leaves sleeps or sockets out, before there is a park.
+    pub(crate) fn without(self, sleeps: bool, sockets: bool) -> Self {
+        Self(self.0.without(sleeps, sockets))
+    }
+
     /// Sets the runtime that serves timers and sockets ([`standby`](super::standby)).
     pub(crate) fn bind(&self, shared: &Arc<Shared>) {
         let shared = Arc::downgrade(shared);

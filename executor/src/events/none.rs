@@ -29,6 +29,10 @@ impl Events {
         Self
     }
 
+    pub(crate) fn without(self, _: bool, _: bool) -> Self {
+        self
+    }
+
     pub(crate) fn open(&self) -> std::io::Result<()> {
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Tests of tasks that block in place, and of closures on blocking threads.
 use super::*;
+use crate::{LocalRuntime, blocking::block_in_place_beside_workers, worker_index};
 
 #[test]
 fn other_tasks_of_a_worker_run_while_one_blocks() {
@@ -84,6 +85,42 @@ fn blocking_in_place_nests_and_works_anywhere() {
     assert_eq!(block_on(nested).unwrap(), 3);
     let in_closure = runtime.spawn_blocking(|| block_in_place(|| 4));
     assert_eq!(block_on(in_closure).unwrap(), 4);
+}
+
+/// Fails if the condition looks at the runtime alone: other threads may block in a runtime of one
+/// thread.
+#[test]
+fn only_thread_may_not_block_beside_workers() {
+    let blocks = || std::panic::catch_unwind(|| block_in_place_beside_workers(|| 7)).is_ok();
+    let one = Builder::new_current_thread().build().unwrap();
+    assert!(!one.block_on(async { blocks() }));
+    assert!(!one.block_on(one.spawn(async move { blocks() })).unwrap());
+    assert!(one.block_on(one.spawn_blocking(blocks)).unwrap());
+    assert!(one.handle().block_on(async { blocks() }));
+    let _entered = one.enter();
+    assert!(blocks());
+    let runtime = workers(1);
+    assert!(runtime.block_on(async { blocks() }));
+    assert!(block_on(runtime.spawn(async move { blocks() })).unwrap());
+}
+
+/// Fails if a thread that waits for the worker has an index, or if a blocking closure has one.
+#[test]
+fn future_of_a_thread_that_drives_has_an_index() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        assert_eq!(worker_index(), Some(0));
+        assert_eq!(block_in_place(worker_index), None);
+        let other = || runtime.block_on(async { worker_index() });
+        assert_eq!(
+            std::thread::scope(|scope| scope.spawn(other).join().unwrap()),
+            None
+        );
+    });
+    assert_eq!(runtime.handle().block_on(async { worker_index() }), None);
+    let local = LocalRuntime::new().unwrap();
+    assert_eq!(local.block_on(async { worker_index() }), Some(0));
+    assert_eq!(worker_index(), None);
 }
 
 #[test]

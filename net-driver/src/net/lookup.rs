@@ -2,7 +2,7 @@
 //!
 //! The system's lookup blocks its thread. So the driver runs the lookup where the runtime has
 //! chosen ([`Driver::set_blocking`](crate::Driver::set_blocking)), or else on a new thread.
-use super::source::current_driver;
+use super::source::any_current_driver;
 use std::{
     future::{Future, poll_fn},
     io, mem,
@@ -211,7 +211,7 @@ async fn blocking<R: Send + 'static>(
 ) -> io::Result<R> {
     let outcome = Arc::new(Mutex::new(Outcome::Running(None)));
     let promise = Promise(outcome.clone());
-    let driver = current_driver();
+    let driver = any_current_driver();
     driver.inner().poller.run_blocking(Box::new(move || {
         let done = job();
         promise.settle(Outcome::Done(done));

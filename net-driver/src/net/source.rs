@@ -1,6 +1,6 @@
 //! A socket of std together with its registration.
 use crate::{
-    Driver, Interest, Ready,
+    Driver, Interest, Ready, checks,
     registration::{Registration, Removal},
     slot::Direction,
     sys::Os,
@@ -19,17 +19,28 @@ pub(crate) struct Source<T> {
     io: T,
 }
 
-/// Returns the thread's current driver.
+/// Returns the thread's current driver, which may have been made without sockets.
 ///
 /// # Panics
 /// If there is none.
 #[track_caller]
-pub(crate) fn current_driver() -> Driver {
+pub(crate) fn any_current_driver() -> Driver {
     Driver::current().expect(
         "this thread has no driver of net-driver, which a socket, a pipe or a child process needs \
          (a runtime of another crate, such as tokio, has none): make it inside a runtime with such \
          a driver, as selvedge's, or enter one first (`Handle::enter`, or `Driver::enter`)",
     )
+}
+
+/// Returns the thread's current driver, for a socket.
+///
+/// # Panics
+/// If there is none, or it was made without sockets.
+#[track_caller]
+pub(crate) fn current_driver() -> Driver {
+    let driver = any_current_driver();
+    checks::assert_has_sockets(driver.inner().left_out.sockets);
+    driver
 }
 
 impl<T: AsRawFd> Source<T> {

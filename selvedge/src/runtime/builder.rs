@@ -167,6 +167,12 @@ impl Builder {
         self.set(|builder| builder.enable_io())
     }
 
+    /// Leaves sleeps or sockets out. See [`crate::Builder::without`].
+    #[doc(hidden)]
+    pub fn without(&mut self, sleeps: bool, sockets: bool) -> &mut Self {
+        self.set(|builder| builder.without(sleeps, sockets))
+    }
+
     /// Sets how many events of sockets a worker takes at once. See
     /// [`crate::Builder::max_io_events_per_tick`].
     ///

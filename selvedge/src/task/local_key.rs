@@ -20,6 +20,7 @@ use std::{
     cell::Cell,
     fmt,
     future::Future,
+    marker::PhantomPinned,
     pin::Pin,
     ptr,
     task::{Context, Poll},
@@ -122,6 +123,7 @@ impl<T: 'static> LocalKey<T> {
             key: self,
             value: Some(value),
             future: Some(future),
+            _pinned: PhantomPinned,
         }
     }
 
@@ -268,6 +270,10 @@ pin_project! {
         // Dropped in the key's scope, as soon as it is ready.
         #[pin]
         future: Option<F>,
+        // The future is never `Unpin`, as in tokio: a program that compiles with one of the two
+        // compiles with the other.
+        #[pin]
+        _pinned: PhantomPinned,
     }
 
     impl<T, F> PinnedDrop for TaskLocalFuture<T, F>

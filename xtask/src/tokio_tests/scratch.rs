@@ -10,8 +10,12 @@ use std::{
     process::Stdio,
 };
 
-/// Unstable settings of tokio's own driver and timers. The copies of the tests do without them.
-const SETTINGS: &[&str] = &[".enable_alt_timer()", ".enable_eager_driver_handoff()"];
+/// Unstable settings of tokio's own driver and timers, and what the copies of the tests have
+/// instead.
+const SETTINGS: &[(&str, &str)] = &[
+    (".enable_alt_timer()", ".enable_time()"),
+    (".enable_eager_driver_handoff()", ""),
+];
 
 /// tokio's features, which its tests ask for by `cfg`. Those that are missing here are for tokio's
 /// own io_uring driver, its dumps of tasks and its spans.
@@ -77,8 +81,8 @@ impl Scratch {
             }
             let path = entry.path().strip_prefix(&tests)?;
             let mut text = fs::read_to_string(entry.path())?;
-            for setting in SETTINGS {
-                text = text.replace(setting, "");
+            for (setting, instead) in SETTINGS {
+                text = text.replace(setting, instead);
             }
             if path.components().count() == 1 {
                 let name = path.with_extension("").display().to_string();
