@@ -1,9 +1,9 @@
 //! The standard streams of the process.
 //!
 //! All handles of a stream share its bytes, as those of `std::io` do. They read and write through
-//! std's streams, so `println!` and a [`Stdout`] may be mixed. The text of a `println!` stays whole.
-//! A write of a handle may be cut where the queue is full, and other bytes may come between its
-//! parts. A `println!` blocks its thread while a job writes, as the job has std's lock.
+//! std's streams, so `println!` and a [`Stdout`] may be mixed. The text of a `println!` stays
+//! whole. A write of a handle may be cut where the queue is full, and other bytes may come between
+//! its parts. A `println!` blocks its thread while a job writes, as the job has std's lock.
 //!
 //! ```
 //! use blocking_fs::stdio::{stderr, stdout};

@@ -177,8 +177,8 @@ fn reader_that_swaps_the_buffer_fills_no_memory() {
     assert!(bytes.is_empty());
 }
 
-/// A reader that leaks the buffer that it was lent. It puts one of its first two bytes, which it has
-/// initialised, in its place, and fills one of them.
+/// A reader that leaks the buffer that it was lent, and puts a buffer of its first two bytes in its
+/// place. It has initialised both, and fills one.
 struct Shrinks;
 
 impl AsyncRead for Shrinks {

@@ -2,9 +2,9 @@
 //!
 //! 1. A task that finds no bytes sets `is_reading`, takes the buffer, and starts a thread. The
 //!    thread makes one read, for as many bytes as the buffer holds, however few the task wants.
-//!    Then it stores the bytes, or that there are none, and clears `is_reading`. If no thread can be
-//!    started, the task returns the error, clears `is_reading`, and stores nothing: as no lock is
-//!    held then, another task may have stored the end already.
+//!    Then it stores the bytes, or that there are none, and clears `is_reading`. If no thread can
+//!    be started, the task clears `is_reading`, stores nothing, and returns the error. So it
+//!    discards no result of a read that another task starts meanwhile.
 //! 2. While `is_reading` is set, every task waits. So at most one thread waits for input, and a
 //!    read whose future was dropped keeps its bytes for the next read, also for that of another
 //!    handle.
