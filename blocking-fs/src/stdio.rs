@@ -1,7 +1,9 @@
 //! The standard streams of the process.
 //!
 //! All handles of a stream share its bytes, as those of `std::io` do. They read and write through
-//! std's streams, so `println!` and a [`Stdout`] may be mixed: each line stays whole.
+//! std's streams, so `println!` and a [`Stdout`] may be mixed. The text of a `println!` stays
+//! whole. A write of a handle may be cut where the queue is full, and other bytes may come between
+//! its parts. A `println!` blocks its thread while a job writes, as the job has std's lock.
 //!
 //! ```
 //! use blocking_fs::stdio::{stderr, stdout};
@@ -37,8 +39,8 @@ mod output;
 /// **The end of a runtime does not wait for that thread**, as a read may never end. The end of the
 /// process ends it. Code that reads `std::io::stdin` meanwhile waits for it, as it has std's lock.
 ///
-/// A read takes as much as its buffer takes, up to 64 KiB, and starts a thread if no bytes are
-/// left. So wrap the handle in a `BufReader` for small reads.
+/// The thread reads up to 64 KiB, however few bytes the task wants. The next reads of all handles
+/// take the rest, and start no thread. Code that reads `std::io::stdin` does not get these bytes.
 ///
 /// ```
 /// use blocking_fs::stdio::stdin;
@@ -85,9 +87,15 @@ impl_read!(Stdin);
 /// **A write returns when its bytes are queued**, and they are written in the order of the writes,
 /// also if those are of several handles. A job of the thread's current pool writes them and flushes
 /// std's buffer, so that a part of a line appears, too. At most 2 MiB wait, beside as many that are
-/// being written. `flush` and `close` wait until the system has taken all bytes that were written
-/// before. The end of a runtime waits for its job. The end of the process does not: end with a
-/// `flush`.
+/// being written. The end of the process does not wait for them: end with a `flush`.
+///
+/// `flush` and `close` wait until the system has taken all bytes that this handle has written
+/// before, and those that other handles had written when the `flush` began. If its future is
+/// dropped, the next `flush` of the handle goes on with it, and does not wait for what other
+/// handles have written since.
+///
+/// The end of a runtime waits for its job. The job ends when no bytes are left, also none that the
+/// tasks of another runtime have written. So the end waits while another runtime keeps writing.
 ///
 /// If a write fails, the bytes that wait behind it are dropped, and every handle that was there
 /// returns the error once, by its next write, `flush` or `close`.

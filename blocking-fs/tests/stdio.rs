@@ -3,7 +3,10 @@
 #![cfg(all(unix, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
 use blocking_fs::stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
 use blocking_threads::{Boxed, NoPool, Pool, Settings};
-use futures_lite::{AsyncReadExt, AsyncWriteExt, future::block_on};
+use futures_lite::{
+    AsyncReadExt, AsyncWriteExt,
+    future::{block_on, poll_once},
+};
 use static_assertions::assert_impl_all;
 use std::{
     env,
@@ -33,6 +36,11 @@ fn cat() -> Command {
 
 /// Starts this program for one test, with pipes for its streams. Returns `None` in that child.
 fn child_of(test: &str) -> Option<Child> {
+    child_with(test, |_| ())
+}
+
+/// Does what [`child_of`] does, after a change of the command.
+fn child_with(test: &str, change: impl FnOnce(&mut Command)) -> Option<Child> {
     if env::var_os(CHILD).is_some() {
         return None;
     }
@@ -40,6 +48,7 @@ fn child_of(test: &str) -> Option<Child> {
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.env(CHILD, "1").stderr(Stdio::piped());
+    change(&mut command);
     Some(command.spawn().unwrap())
 }
 
@@ -159,6 +168,44 @@ fn tasks_of_two_handles_share_the_input() {
     };
     child.stdin.take().unwrap().write_all(b"ab").unwrap();
     assert!(end(child).0.success());
+}
+
+/// Fails if a read leaves bytes in std's buffer, for each of which a thread would be started.
+#[test]
+fn small_reads_share_the_bytes_of_one_read() {
+    let Some(mut child) = child_of("small_reads_share_the_bytes_of_one_read") else {
+        let mut byte = [0];
+        block_on(stdin().read_exact(&mut byte)).unwrap();
+        let mut rest = [0; 11];
+        let mut handle = stdin();
+        assert!(!is_pending(pin!(handle.read_exact(&mut rest))));
+        assert_eq!((byte, &rest), ([b'a'], b"bcdefghijkl"));
+        return;
+    };
+    // A pipe takes and gives so few bytes as a whole.
+    let mut to = child.stdin.take().unwrap();
+    to.write_all(b"abcdefghijkl").unwrap();
+    assert!(end(child).0.success());
+}
+
+/// Fails if the error says less than that of the system, or if the handle waits for a thread that
+/// never began. In a small address space, the system might have room for the stack.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn read_without_a_thread_returns_the_error_of_its_start() {
+    let name = "read_without_a_thread_returns_the_error_of_its_start";
+    let Some(child) = child_with(name, |command| {
+        // No thread can have a stack of this size.
+        command.env("RUST_MIN_STACK", (usize::MAX / 4).to_string());
+    }) else {
+        for _ in 0..2 {
+            let error = block_on(stdin().read(&mut [0])).unwrap_err();
+            assert!(error.raw_os_error().is_some(), "{error:?}");
+        }
+        return;
+    };
+    let (status, said) = end(child);
+    assert!(status.success(), "{said}");
 }
 
 /// Fails if the end of a pool waits for a read that may never end.
@@ -315,4 +362,26 @@ fn read_into_empty_buffer_returns_at_once() {
     let mut read = pin!(handle.read(&mut []));
     let polled = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Ready(Ok(0))));
+}
+
+/// A read has left bytes behind, which were taken, and the next read waits.
+///
+/// Fails if the read without room takes the memory that the other read has.
+#[test]
+fn read_into_empty_buffer_beside_another_returns_at_once() {
+    let name = "read_into_empty_buffer_beside_another_returns_at_once";
+    let Some(mut child) = child_of(name) else {
+        let mut handle = stdin();
+        let mut bytes = [0; 16];
+        assert_eq!(block_on(handle.read(&mut bytes)).unwrap(), 5);
+        assert!(is_pending(pin!(handle.read(&mut bytes))));
+        let read = block_on(poll_once(stdin().read(&mut [])));
+        assert!(matches!(read, Some(Ok(0))));
+        return;
+    };
+    let mut to = child.stdin.take().unwrap();
+    to.write_all(b"abcde").unwrap();
+    let (status, said) = end(child);
+    assert!(status.success(), "{said}");
+    drop(to);
 }

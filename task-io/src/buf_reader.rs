@@ -1,4 +1,4 @@
-use crate::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite, ReadBuf, pass::pass_writes};
+use crate::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
 use pin_project_lite::pin_project;
 use std::{
     fmt,
@@ -22,7 +22,8 @@ pin_project! {
     /// A seek from the current position counts from the next byte that this reader would return.
     /// After a seek the buffer is empty. If the seek fails, the buffer stays as it was. If the
     /// future of a seek is dropped, the next read returns what the inner reader has at its
-    /// position, before or after the seek.
+    /// position, before or after the seek. A read or a write cancels a seek that was dropped,
+    /// unless the inner reader has started it.
     ///
     /// ```
     /// use task_io::{AsyncReadExt, BufReader};
@@ -131,13 +132,13 @@ impl<R: AsyncRead> BufReader<R> {
         *this.end = 0;
     }
 
-    /// Ends a seek whose future was dropped after the inner reader had started it. The buffer has
+    /// Forgets a seek whose future was dropped. If the inner reader has started it, the buffer has
     /// the bytes of the old position.
     fn abandon_seek(mut self: Pin<&mut Self>) {
         if matches!(self.seek, Seek::Far(_) | Seek::Started) {
             self.as_mut().discard();
-            *self.project().seek = Seek::Idle;
         }
+        *self.project().seek = Seek::Idle;
     }
 }
 
@@ -204,8 +205,9 @@ impl<R: AsyncRead + AsyncSeek> AsyncSeek for BufReader<R> {
             let this = self.as_mut().project();
             let mut inner = this.inner;
             // The inner reader may still do something else, which it must end first.
-            ready!(inner.as_mut().poll_complete(cx))?;
-            *this.seek = Seek::Idle; // An error below ends the seek.
+            let ended = ready!(inner.as_mut().poll_complete(cx));
+            *this.seek = Seek::Idle; // An error ends the seek.
+            ended?;
             // No buffer is longer than `i64::MAX`.
             let buffered = (*this.end - *this.start) as i64;
             let (position, then) = match position {
@@ -240,7 +242,35 @@ impl<R: AsyncRead + AsyncSeek> AsyncSeek for BufReader<R> {
 }
 
 impl<R: AsyncRead + AsyncWrite> AsyncWrite for BufReader<R> {
-    pass_writes!(inner);
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.as_mut().abandon_seek();
+        self.project().inner.poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().inner.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().inner.poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.as_mut().abandon_seek();
+        self.project().inner.poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
 }
 
 impl<R: fmt::Debug> fmt::Debug for BufReader<R> {

@@ -15,7 +15,9 @@ pin_project! {
     ///
     /// It collects bytes until the next ones have no room, and then writes all of them. A write of
     /// more bytes than the buffer holds goes past it. The drop loses the bytes in the buffer: flush
-    /// or shut down the writer first. Reads go past the buffer. A seek writes the buffer first.
+    /// or shut down the writer first. Reads go past the buffer. A seek writes the buffer first. If
+    /// that fails, nothing is sought. If the future of a seek is dropped, a read or a write cancels
+    /// the seek, unless the inner writer has started it.
     ///
     /// ```
     /// use task_io::{AsyncWriteExt, BufWriter};
@@ -108,6 +110,12 @@ impl<W: AsyncWrite> BufWriter<W> {
         &self.buf[self.written..]
     }
 
+    /// Forgets a seek whose future was dropped. The inner writer may have started it; else it never
+    /// will.
+    fn abandon_seek(self: Pin<&mut Self>) {
+        *self.project().seek = Seek::Idle;
+    }
+
     /// Writes all bytes of the buffer. After an error, those stay that were not written.
     fn poll_drain(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut this = self.project();
@@ -183,6 +191,7 @@ impl<W: AsyncWrite> AsyncWrite for BufWriter<W> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.as_mut().abandon_seek();
         ready!(self.as_mut().poll_room(cx, buf.len()))?;
         let this = self.project();
         if buf.len() >= this.buf.capacity() {
@@ -207,6 +216,7 @@ impl<W: AsyncWrite> AsyncWrite for BufWriter<W> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.as_mut().abandon_seek();
         if !self.inner.is_write_vectored() {
             return self.poll_write_each(cx, bufs);
         }
@@ -235,11 +245,15 @@ impl<W: AsyncWrite + AsyncSeek> AsyncSeek for BufWriter<W> {
 
     fn poll_complete(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
         if let Seek::Wanted(position) = self.seek {
-            ready!(self.as_mut().poll_drain(cx))?;
+            let drained = ready!(self.as_mut().poll_drain(cx));
             let mut this = self.as_mut().project();
-            // The inner writer may still do something else, which it must end first.
-            ready!(this.inner.as_mut().poll_complete(cx))?;
-            *this.seek = Seek::Idle; // An error below ends the seek.
+            let ended = match drained {
+                // The inner writer may still do something else, which it must end first.
+                Ok(()) => ready!(this.inner.as_mut().poll_complete(cx)).map(drop),
+                failed => failed,
+            };
+            *this.seek = Seek::Idle; // An error ends the seek.
+            ended?;
             this.inner.start_seek(position)?;
             *this.seek = Seek::Started;
         }
@@ -252,16 +266,18 @@ impl<W: AsyncWrite + AsyncSeek> AsyncSeek for BufWriter<W> {
 
 impl<W: AsyncWrite + AsyncRead> AsyncRead for BufWriter<W> {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.as_mut().abandon_seek();
         self.project().inner.poll_read(cx, buf)
     }
 }
 
 impl<W: AsyncWrite + AsyncBufRead> AsyncBufRead for BufWriter<W> {
-    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+    fn poll_fill_buf(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        self.as_mut().abandon_seek();
         self.project().inner.poll_fill_buf(cx)
     }
 

@@ -60,10 +60,14 @@ impl Rounds {
     /// Starts a round. If it is `Pending`, the budget is used up and the task is woken.
     #[inline]
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.before == Some(remaining()) {
+        let mut now = remaining();
+        if self.before == Some(now) {
             ready!(poll_charge(cx));
+            if now.is_some() {
+                now = remaining();
+            }
         }
-        self.before = Some(remaining());
+        self.before = Some(now);
         Poll::Ready(())
     }
 }

@@ -11,8 +11,10 @@
 //!    empty, or full.
 //! 2. A call that changes what a side waits for takes out that side's waker, and returns it to be
 //!    woken: bytes for the reader, room for the writer, the close for both.
-//! 3. No waker is cloned, woken or dropped in here. The caller may hold a lock of the pipe, and a
-//!    waker's code may use the pipe: the caller does these three once it has released the lock.
+//! 3. No waker is cloned, woken or dropped in here. `duplex` has a lock of its own around the pipe,
+//!    and a waker's code may use the pipe: so it does these three while it does not hold the lock.
+//!    `simplex` has no lock. A half of it does the three under the lock of `split`, as the half of
+//!    any stream does that wakes tasks in its polls.
 //!
 //! The pipe's owner makes the calls exclude each other. By rules 1 and 2 no wake is lost.
 use crate::ReadBuf;

@@ -103,11 +103,15 @@ impl<R: AsyncRead> AsyncRead for Take<R> {
         let mut part = buf.take(at_most(buf.remaining(), *this.limit));
         let start = part.filled().as_ptr();
         ready!(this.inner.poll_read(cx, &mut part))?;
-        // A reader could put another `ReadBuf` in the place of this one.
+        // A reader could put another `ReadBuf` in the place of this one: of other memory, or of the
+        // first bytes of this, once it has leaked this one and initialised them.
         assert!(part.filled().as_ptr() == start);
         let (filled, initialized) = (part.filled().len(), part.initialized().len());
-        // SAFETY: `part` is the one that was taken from `buf`, as it starts there, and nobody else
-        // has that memory. It has initialised these bytes.
+        // SAFETY: if `buf` has unfilled bytes and `part` is not empty, then `part` has the first of
+        // them, which no other object has: so it is the one that was taken, or one of its first
+        // bytes. Either knows its initialised bytes, which are unfilled ones of `buf`. If `part` is
+        // empty, no byte is noted. If `buf` has none, `part` may be of memory that begins where
+        // `buf` ends: then `assume_init` panics, as there are fewer unfilled bytes.
         unsafe { buf.assume_init(initialized) };
         buf.advance(filled);
         *this.limit -= filled as u64;

@@ -5,6 +5,7 @@ mod support;
 use std::{
     future::Future,
     io::{self, Cursor, ErrorKind, IoSlice, SeekFrom},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
     string::FromUtf8Error,
     task::{Context, Poll, Waker},
@@ -298,6 +299,31 @@ fn fill_buf_that_is_polled_again_panics() {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(fill.as_mut().poll(&mut cx).is_ready());
     let _ = fill.as_mut().poll(&mut cx);
+}
+
+/// Polls the future until it is ready, and then once more, which must panic.
+fn poll_again<F: Future<Output = io::Result<usize>>>(future: F) -> io::Result<usize> {
+    let mut future = pin!(future);
+    let output = finish(future.as_mut());
+    let again = catch_unwind(AssertUnwindSafe(|| finish(future)));
+    let panic = again.unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"polled after it was ready"));
+    output
+}
+
+/// Fails if the poll takes the text from the string, or puts other text into it.
+#[test]
+fn read_of_text_that_is_polled_again_keeps_the_text() {
+    let mut text = String::from("0");
+    let reader = || &b"1\n2\n"[..];
+    assert_eq!(poll_again(reader().read_line(&mut text)).unwrap(), 2);
+    assert_eq!(text, "01\n");
+    assert_eq!(poll_again(reader().read_to_string(&mut text)).unwrap(), 4);
+    assert_eq!(text, "01\n1\n2\n");
+    let bad = || &b"3\xff\n"[..];
+    poll_again(bad().read_line(&mut text)).unwrap_err();
+    poll_again(bad().read_to_string(&mut text)).unwrap_err();
+    assert_eq!(text, "01\n1\n2\n");
 }
 
 #[test]

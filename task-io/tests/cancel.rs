@@ -1,28 +1,16 @@
 //! Drops each future at each of its waits, and checks that no byte is lost or doubled, where the
-//! documentation says so.
+//! documentation says so. Seeks are in `tests/seeks.rs`.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 mod support;
 
-use std::io::{Cursor, IoSlice, SeekFrom};
-use support::{Reader, Writer, cancel_after, finish};
-use task_io::{
-    AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufStream, BufWriter,
-};
+use std::io::IoSlice;
+use support::{Reader, Writer, at_each_wait, cancel_after, finish};
+use task_io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufWriter};
 
 const TEXT: &[u8] = b"one\ntwo\nthree\n";
 
 fn reader() -> Reader {
     Reader::waiting(TEXT.chunks(3))
-}
-
-/// Calls `test` with 0 waits, 1, and so on, until a call says that the future was ready before.
-fn at_each_wait(mut test: impl FnMut(usize) -> bool) {
-    let mut waits = 0;
-    while !test(waits) {
-        waits += 1;
-        assert!(waits < 1_000, "the future waits for ever");
-    }
-    assert!(waits > 1, "the future does not wait");
 }
 
 #[test]
@@ -247,74 +235,4 @@ fn dropped_copies_have_written_a_prefix() {
         }
         copied
     });
-}
-
-/// A cursor each of whose seeks waits twice.
-struct SlowCursor {
-    cursor: Cursor<Vec<u8>>,
-    waits: u8,
-}
-
-impl task_io::AsyncRead for SlowCursor {
-    fn poll_read(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-        buf: &mut task_io::ReadBuf<'_>,
-    ) -> std::task::Poll<std::io::Result<()>> {
-        std::pin::Pin::new(&mut self.cursor).poll_read(cx, buf)
-    }
-}
-
-impl task_io::AsyncSeek for SlowCursor {
-    fn start_seek(mut self: std::pin::Pin<&mut Self>, position: SeekFrom) -> std::io::Result<()> {
-        assert_eq!(self.waits, 0, "another seek has not completed");
-        self.waits = 2;
-        std::pin::Pin::new(&mut self.cursor).start_seek(position)
-    }
-
-    fn poll_complete(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<std::io::Result<u64>> {
-        if self.waits > 0 {
-            self.waits -= 1;
-            return std::task::Poll::Pending;
-        }
-        std::pin::Pin::new(&mut self.cursor).poll_complete(cx)
-    }
-}
-
-/// After a seek whose future was dropped, a read returns the bytes of the old position or of the
-/// new one, but no mixture; a further seek from the start is right.
-#[test]
-fn dropped_seek_of_a_buffer_leaves_no_stale_bytes() {
-    for position in [SeekFrom::Start(8), SeekFrom::Current(6), SeekFrom::End(-2)] {
-        at_each_wait(|waits| {
-            let cursor = Cursor::new((0..10).collect());
-            let mut reader = BufReader::with_capacity(4, SlowCursor { cursor, waits: 0 });
-            assert_eq!(finish(reader.read_u16()).unwrap(), 0x0001);
-            let sought = cancel_after(waits, reader.seek(position));
-            if let Some(at) = &sought {
-                assert_eq!(*at.as_ref().unwrap(), 8);
-            }
-            let next = finish(reader.read_u8()).unwrap();
-            assert!(next == 8 || next == 2 && waits == 0, "{next} after {waits}");
-            assert_eq!(finish(reader.seek(SeekFrom::Start(5))).unwrap(), 5);
-            assert_eq!(finish(reader.read_u8()).unwrap(), 5);
-            sought.is_some()
-        });
-    }
-}
-
-#[test]
-fn dropped_seek_of_a_stream_writes_its_buffer_once() {
-    let stream = || BufStream::with_capacity(2, 8, Cursor::new(vec![0; 4]));
-    let mut stream = stream();
-    finish(stream.write_all(b"ab")).unwrap();
-    assert!(cancel_after(0, stream.seek(SeekFrom::Start(3))).is_none());
-    finish(stream.write_all(b"c")).unwrap();
-    assert_eq!(finish(stream.seek(SeekFrom::Start(3))).unwrap(), 3);
-    finish(stream.write_all(b"d")).unwrap();
-    finish(stream.flush()).unwrap();
-    assert_eq!(stream.get_ref().get_ref(), b"abcd");
 }

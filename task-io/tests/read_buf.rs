@@ -5,8 +5,9 @@ mod support;
 use bytes::BufMut;
 use proptest::{collection::vec, prelude::*};
 use std::{
+    future::poll_fn,
     io,
-    mem::MaybeUninit,
+    mem::{self, MaybeUninit},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Mutex,
@@ -174,6 +175,74 @@ fn reader_that_swaps_the_buffer_fills_no_memory() {
     let mut part = Swaps.take(4_000);
     panics(&mut || drop(finish(part.read_buf(&mut bytes))));
     assert!(bytes.is_empty());
+}
+
+/// A reader that leaks the buffer that it was lent, and puts a buffer of its first two bytes in its
+/// place. It has initialised both, and fills one.
+struct Shrinks;
+
+impl AsyncRead for Shrinks {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let lent = Box::leak(Box::new(mem::replace(buf, ReadBuf::uninit(&mut []))));
+        // A checker of leaks finds the memory by this address.
+        LEAKED.lock().unwrap().push(&raw const *lent as usize);
+        let len = lent.remaining().min(2);
+        let mut part = ReadBuf::new(lent.initialize_unfilled_to(len));
+        part.put_slice(&[7]);
+        *buf = part;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Fails if a function takes bytes for initialised that only the leaked buffer knows, or counts
+/// others than those that were filled.
+#[test]
+fn reader_that_shrinks_the_buffer_fills_its_start() {
+    let mut bytes = Vec::with_capacity(64);
+    assert_eq!(finish(Shrinks.read_buf(&mut bytes)).unwrap(), 1);
+    assert_eq!(finish(Shrinks.take(9).read_to_end(&mut bytes)).unwrap(), 9);
+    assert_eq!(bytes, [7; 10]);
+
+    let mut memory = [MaybeUninit::uninit(); 8];
+    let mut buf = ReadBuf::uninit(&mut memory);
+    let mut part = Shrinks.take(4);
+    let read = poll_fn(|cx| Pin::new(&mut part).poll_read(cx, &mut buf));
+    finish(read).unwrap();
+    assert_eq!((buf.filled(), buf.initialized()), (&[7][..], &[7, 0][..]));
+}
+
+/// A reader that puts this memory, filled, in the place of the buffer that it was lent.
+struct Puts(Option<&'static mut [u8]>);
+
+impl AsyncRead for Puts {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut other = ReadBuf::new(self.0.take().unwrap());
+        other.set_filled(other.capacity());
+        *buf = other;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The buffer has no byte, and other memory has the same start. Fails if the other memory's bytes
+/// are taken for those of the buffer.
+#[test]
+fn reader_that_swaps_an_empty_buffer_fills_nothing() {
+    let memory = Box::leak(vec![1; 8].into_boxed_slice());
+    LEAKED.lock().unwrap().push(memory.as_ptr() as usize);
+    let (empty, other) = memory.split_at_mut(0);
+    let mut buf = ReadBuf::new(empty);
+    let mut part = Puts(Some(other)).take(4);
+    let read = || finish(poll_fn(|cx| Pin::new(&mut part).poll_read(cx, &mut buf)));
+    assert!(catch_unwind(AssertUnwindSafe(read)).is_err());
+    assert!(buf.filled().is_empty() && buf.initialized().is_empty());
 }
 
 /// A reader that initialises the whole buffer and fills one byte of it, until it has done so often

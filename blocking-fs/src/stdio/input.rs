@@ -1,8 +1,10 @@
 //! The bytes of the standard input that were read and that no task has taken.
 //!
-//! 1. A task that finds no bytes starts a thread, and sets `is_reading` in the same critical
-//!    section. The thread makes one read. Then it stores the bytes, or that there are none, and
-//!    clears `is_reading`.
+//! 1. A task that finds no bytes sets `is_reading`, takes the buffer, and starts a thread. The
+//!    thread makes one read, for as many bytes as the buffer holds, however few the task wants.
+//!    Then it stores the bytes, or that there are none, and clears `is_reading`. If no thread can
+//!    be started, the task clears `is_reading`, stores nothing, and returns the error. So it
+//!    discards no result of a read that another task starts meanwhile.
 //! 2. While `is_reading` is set, every task waits. So at most one thread waits for input, and a
 //!    read whose future was dropped keeps its bytes for the next read, also for that of another
 //!    handle.
@@ -21,8 +23,8 @@ use std::{
 };
 use sync_shim::thread;
 
-/// The most bytes that one read asks for: the usual capacity of a pipe.
-const MOST: usize = 64 * 1024;
+/// The bytes that one read asks for: the usual capacity of a pipe.
+const SIZE: usize = 64 * 1024;
 
 static INPUT: Mutex<State> = Mutex::new(State {
     is_reading: false,
@@ -48,7 +50,8 @@ pub(super) struct Reader(u64);
 /// A read, from before its thread is started until its end.
 struct Reading {
     buffer: Vec<u8>,
-    result: io::Result<usize>,
+    /// `None` until the thread runs.
+    result: Option<io::Result<usize>>,
 }
 
 impl Reader {
@@ -64,13 +67,17 @@ impl Reader {
         take: impl FnOnce(&[u8]),
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(poll_proceed(cx));
+        if room == 0 {
+            progress.made_progress();
+            return Poll::Ready(Ok(0));
+        }
         loop {
-            let is_idle = |state: &State| !state.is_reading || room == 0;
+            let is_idle = |state: &State| !state.is_reading;
             let mut state = ready!(poll_lock(&INPUT, cx, is_idle, |state| state
                 .waiters
                 .slot(self.0)));
             let count = state.ahead.len().min(room);
-            if count > 0 || room == 0 {
+            if count > 0 {
                 let start = state.ahead.start;
                 state.ahead.start += count;
                 take(&state.buffer[start..start + count]);
@@ -81,18 +88,10 @@ impl Reader {
                 progress.made_progress();
                 return Poll::Ready(end.map(|()| 0));
             }
-            state.is_reading = true;
-            let reading = Reading {
-                buffer: mem::take(&mut state.buffer),
-                result: Err(io::Error::other("the thread that reads has ended")),
-            };
+            let reading = Reading::begin(&mut state);
             drop(state);
             let thread = thread::Builder::new().name("stdin".to_owned());
-            if let Err(error) = thread.spawn(move || reading.run(room.min(MOST))) {
-                // The drop of `reading` has ended it, with an error that says less.
-                lock(&INPUT).read_nothing = None;
-                return Poll::Ready(Err(error));
-            }
+            thread.spawn(move || reading.run())?; // If this fails, it drops the read.
         }
     }
 }
@@ -105,16 +104,27 @@ impl Drop for Reader {
 }
 
 impl Reading {
-    fn run(mut self, len: usize) {
-        if self.buffer.len() < len {
-            self.buffer.resize(len, 0);
+    /// Takes the buffer. The caller drops the lock before the read.
+    fn begin(state: &mut State) -> Self {
+        state.is_reading = true;
+        state.ahead = 0..0;
+        Self {
+            buffer: mem::take(&mut state.buffer),
+            result: None,
         }
-        self.result = loop {
-            match io::stdin().read(&mut self.buffer[..len]) {
+    }
+
+    fn run(mut self) {
+        // This stays if the code below panics.
+        self.result = Some(Err(io::Error::other("the thread that reads has ended")));
+        self.buffer.resize(SIZE, 0);
+        let result = loop {
+            match io::stdin().read(&mut self.buffer) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 result => break result,
             }
         };
+        self.result = Some(result);
     }
 }
 
@@ -123,13 +133,16 @@ impl Drop for Reading {
         let mut state = lock(&INPUT);
         state.is_reading = false;
         state.buffer = mem::take(&mut self.buffer);
-        state.ahead = 0..*self.result.as_ref().unwrap_or(&0);
-        if state.ahead.is_empty() {
-            let result = mem::replace(&mut self.result, Ok(0));
-            state.read_nothing = Some(result.map(drop));
+        match self.result.take() {
+            None => {}
+            Some(Ok(len)) if len > 0 => state.ahead = 0..len,
+            Some(result) => state.read_nothing = Some(result.map(drop)),
         }
         let wakers = state.waiters.take();
         drop(state);
         waiters::wake_all(wakers);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,12 +2,14 @@
 //!
 //! 1. A handle appends bytes to `queued`. If no job writes, it starts one, and sets `is_writing` in
 //!    the same critical section.
-//! 2. The job writes until it finds `queued` empty. In that critical section it clears
-//!    `is_writing`. So no handle appends a byte that no job sees, and the bytes are written in the
-//!    order of the appends.
+//! 2. The job writes until it finds `queued` empty, also what tasks of another runtime append. In
+//!    that critical section it clears `is_writing`. So no handle appends a byte that no job sees,
+//!    and the bytes are written in the order of the appends.
 //! 3. `accepted` counts all bytes that were ever appended, and `done` those that the system has
 //!    taken, or that were dropped. A flush waits until `done` is what `accepted` was when the flush
-//!    began. So it does not wait for bytes that come later.
+//!    began. So it does not wait for bytes that come later. If the future of a flush is dropped,
+//!    the handle's next flush goes on with it, unless the handle has written meanwhile. So a flush
+//!    always waits for all bytes of its own handle, and not always for those of other handles.
 //! 4. If a write fails, its bytes and the queued ones are dropped, as what follows a gap is of no
 //!    use. `failures` counts the errors. Each handle knows how many it has seen, so every handle
 //!    returns an error once.

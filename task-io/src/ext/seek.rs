@@ -21,7 +21,7 @@ use std::io::SeekFrom;
 /// ```
 pub trait AsyncSeekExt: AsyncSeek {
     /// Seeks to `pos`, and returns the new position from the start. Completes a seek first whose
-    /// future was dropped.
+    /// future was dropped, if no read or write came between.
     ///
     /// # Errors
     /// A seek to a position before the start fails, or the object fails.

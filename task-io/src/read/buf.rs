@@ -49,11 +49,13 @@ impl<R: AsyncRead + Unpin + ?Sized, B: BufMut + ?Sized> Future for ReadBuf<'_, R
         let memory = unsafe { slice::from_raw_parts_mut(start, len) };
         let mut filled = Filled::uninit(memory);
         ready!(Pin::new(&mut **this.reader).poll_read(cx, &mut filled))?;
-        // A reader could put another `ReadBuf` in the place of this one.
+        // A reader could put another `ReadBuf` in the place of this one: of other memory, or of the
+        // first bytes of this, once it has leaked this one and initialised them.
         assert!(filled.filled().as_ptr() == start.cast_const().cast());
         let len = filled.filled().len();
-        // SAFETY: the first `len` bytes of the chunk are initialised, as the `ReadBuf` is the one
-        // that was made of the chunk: it has the chunk's start, and nobody else has that memory.
+        // SAFETY: the first `len` bytes of the chunk are initialised. If `len` is not 0, then the
+        // `ReadBuf` has the chunk's first byte, which no other object has: so it is the one that
+        // was made of the chunk, or one of its first bytes. Either has initialised what it filled.
         unsafe { this.buf.advance_mut(len) };
         Poll::Ready(Ok(len))
     }

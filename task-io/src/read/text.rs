@@ -7,7 +7,8 @@ use std::{io, mem, str};
 /// appended.
 #[derive(Debug)]
 pub(super) struct Text<'a> {
-    string: &'a mut String,
+    /// `None` once the text is back in the string.
+    string: Option<&'a mut String>,
     bytes: Vec<u8>,
     /// How many of the bytes were in the string at first, and are therefore text.
     start: usize,
@@ -18,48 +19,54 @@ impl<'a> Text<'a> {
         let bytes = mem::take(string).into_bytes();
         Self {
             start: bytes.len(),
-            string,
+            string: Some(string),
             bytes,
         }
     }
 
     /// Returns the bytes, to append to them.
+    ///
+    /// # Panics
+    /// If the text is back in the string, as the future that owns this has ended then.
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
+        assert!(self.string.is_some(), "polled after it was ready");
         &mut self.bytes
     }
 
-    /// Puts the bytes into the string, and returns how many were appended.
+    /// Puts the text into the string, and returns how many bytes were appended.
     ///
     /// # Errors
     /// If the appended bytes are not UTF-8. They are dropped then.
     pub(super) fn finish(&mut self) -> io::Result<usize> {
         let appended = &self.bytes[self.start..];
-        let len = appended.len();
-        if str::from_utf8(appended).is_err() {
+        let mut result = Ok(appended.len());
+        if str::from_utf8(appended).is_ok() {
+            self.start = self.bytes.len();
+        } else {
             // The error says where in the whole string it is.
             let error = str::from_utf8(&self.bytes).err();
             let error = error.expect("the appended bytes are not UTF-8");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            result = Err(io::Error::new(io::ErrorKind::InvalidData, error));
         }
-        self.start = self.bytes.len();
         self.put_back();
-        Ok(len)
+        result
     }
 
-    /// Gives the string the bytes up to `start`.
+    /// Gives the string the bytes up to `start`, if it does not have them.
     fn put_back(&mut self) {
+        let Some(string) = self.string.take() else {
+            return;
+        };
         let mut bytes = mem::take(&mut self.bytes);
-        bytes.truncate(mem::take(&mut self.start));
+        bytes.truncate(self.start);
         // SAFETY: the first `start` bytes were a `String`, followed by bytes that were checked to
         // be UTF-8, if any. A caller of `bytes` only appends.
-        *self.string = unsafe { String::from_utf8_unchecked(bytes) };
+        *string = unsafe { String::from_utf8_unchecked(bytes) };
     }
 }
 
 impl Drop for Text<'_> {
     fn drop(&mut self) {
-        if self.start > 0 || self.bytes.capacity() > 0 {
-            self.put_back();
-        }
+        self.put_back();
     }
 }

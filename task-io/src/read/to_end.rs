@@ -123,12 +123,14 @@ impl Growth {
         // as nothing else has changed it, and its growth sets the number to 0.
         unsafe { spare.assume_init(self.initialized) };
         ready!(reader.poll_read(cx, &mut spare))?;
-        // A reader could put another `ReadBuf` in the place of this one.
+        // A reader could put another `ReadBuf` in the place of this one: of other memory, or of the
+        // first bytes of this, once it has leaked this one and initialised them.
         assert!(spare.filled().as_ptr() == start);
         let read = spare.filled().len();
         self.initialized = spare.initialized().len() - read;
-        // SAFETY: the `ReadBuf` is the one of the spare capacity, as it starts there, and nobody
-        // else has that memory. It has initialised the bytes that it has filled.
+        // SAFETY: if `read` is not 0, then the `ReadBuf` has the first byte of the spare capacity,
+        // which no other object has: so it is the one that was made of that memory, or one of its
+        // first bytes. Either has initialised what it filled, within the capacity.
         unsafe { buf.set_len(len + read) };
         Poll::Ready(Ok(()))
     }

@@ -41,10 +41,8 @@ impl<R: AsyncRead + Unpin + ?Sized> Future for ReadToString<'_, R> {
         let this = self.project();
         let reader = Pin::new(&mut **this.reader);
         // SAFETY: nothing else changes the vector until the last poll has moved it. A poll after
-        // the last one finds an empty vector, and a `Growth` that is made anew.
+        // the last one panics in `bytes`.
         ready!(unsafe { this.growth.poll(reader, cx, this.text.bytes()) })?;
-        let finished = this.text.finish();
-        *this.growth = Growth::new(this.text.bytes());
-        Poll::Ready(finished)
+        Poll::Ready(this.text.finish())
     }
 }

@@ -225,3 +225,13 @@ pub fn cancel_after<F: Future>(waits: usize, future: F) -> Option<F::Output> {
     }
     None
 }
+
+/// Calls `test` with 0 waits, 1, and so on, until a call says that the future was ready before.
+pub fn at_each_wait(mut test: impl FnMut(usize) -> bool) {
+    let mut waits = 0;
+    while !test(waits) {
+        waits += 1;
+        assert!(waits < 1_000, "the future waits for ever");
+    }
+    assert!(waits > 1, "the future does not wait");
+}

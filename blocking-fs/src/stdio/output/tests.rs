@@ -153,6 +153,27 @@ fn flush_waits_for_the_bytes_before_it_alone() {
     });
 }
 
+/// Fails if the second flush ends with the first one, though the handle has written since.
+#[test]
+fn flush_after_a_dropped_one_waits_for_later_bytes() {
+    let ((fake, output), pool) = (fake!(), pool());
+    let _entered = pool.enter();
+    block_on(async {
+        let mut writer = Writer::new(output);
+        put(&mut writer, b"a").await.unwrap();
+        assert!(poll_once(flush(&mut writer)).await.is_none());
+        let end = lock(&output.state).accepted;
+        put(&mut writer, b"b").await.unwrap();
+        // As if the job had written the first byte alone.
+        lock(&output.state).done = end;
+        assert!(poll_once(flush(&mut writer)).await.is_none());
+        lock(&output.state).done = 0;
+        fake.open();
+        flush(&mut writer).await.unwrap();
+        assert_eq!(*fake.taken.lock().unwrap(), b"ab");
+    });
+}
+
 /// Fails if a job that is dropped leaves the stream as if the job were running.
 #[test]
 fn refused_job_fails_the_write() {
