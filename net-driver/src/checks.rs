@@ -1,8 +1,20 @@
 //! tokio's conditions for the creation of sleeps and sockets. The package `tokio-facade` asks for
 //! them.
+//!
+//! ```
+//! use net_driver::checks::assert_may_sleep;
+//!
+//! assert!(std::panic::catch_unwind(assert_may_sleep).is_err(), "this thread has no driver");
+//! ```
 use crate::driver;
 
 /// Checks that a sleep may be made here.
+///
+/// ```
+/// let driver = net_driver::Driver::new(1);
+/// let _entered = driver.enter();
+/// net_driver::checks::assert_may_sleep();
+/// ```
 ///
 /// # Panics
 /// Without a current driver, or if that one was made without sleeps.
@@ -23,6 +35,12 @@ pub fn assert_may_sleep() {
 }
 
 /// Checks that a listener for signals may be made here.
+///
+/// ```
+/// let driver = net_driver::Driver::new(1);
+/// let _entered = driver.enter();
+/// net_driver::checks::assert_may_listen();
+/// ```
 ///
 /// # Panics
 /// Without a current driver, or if that one was made without sockets.
