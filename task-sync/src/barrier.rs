@@ -88,7 +88,8 @@ impl Barrier {
         Wait::new(arrival, |_, result| result)
     }
 
-    /// Calls `f` for each task that waits. For dumps of tasks; see [`Waiting`] for what `f` may do.
+    /// Calls `f` for each task that waits. For dumps of tasks. `f` runs under the internal lock, so
+    /// it must be short; see [`Waiting`] for what it may do.
     ///
     /// ```
     /// use futures::{FutureExt, future::join};

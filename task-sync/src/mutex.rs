@@ -23,7 +23,7 @@ use sync_shim::cell::UnsafeCell;
 /// | an unlock, while tasks wait | the lock is free; the first waiter is woken | the first waiter owns the lock |
 /// | a task locks, while a woken task is on its way | it gets the lock | it waits behind all others |
 /// | the woken task finds the lock taken | the next unlock makes it the owner | |
-/// | woken tasks find it taken again and again | up to 64 unlocks in a row make the first waiter the owner | |
+/// | woken tasks find it taken again and again | each of the next unlocks, up to 64, makes the waiter that is first then the owner | |
 /// | `try_lock` while tasks wait | gets the lock, if it is free | never gets it |
 ///
 /// So a critical section without an await does not wait for the scheduler, while others want the
@@ -205,8 +205,8 @@ impl<T: ?Sized> Mutex<T> {
         unsafe { &mut *value }
     }
 
-    /// Calls `f` for each task that waits, in the order of the queue. See [`Waiting`] for what `f`
-    /// must not do.
+    /// Calls `f` for each task that waits, in the order of the queue. `f` runs under the internal
+    /// lock, so it must be short; see [`Waiting`] for what it must not do.
     ///
     /// ```
     /// use futures::executor::block_on;

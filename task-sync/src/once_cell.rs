@@ -217,7 +217,8 @@ impl<T> OnceCell<T> {
     }
 
     /// Calls `f` for each task that waits for another task's function, in the order of the queue.
-    /// See [`Waiting`] for what `f` must not do.
+    /// `f` runs under the internal lock, so it must be short; see [`Waiting`] for what it must not
+    /// do.
     ///
     /// ```
     /// use futures::executor::block_on;

@@ -204,8 +204,9 @@ impl<T> SetOnce<T> {
         until(Set(self))
     }
 
-    /// Calls `f` for each task that waits for the value. For dumps of tasks; see [`Waiting`] for
-    /// what `f` may do. It skips the tasks that a `set` is about to wake.
+    /// Calls `f` for each task that waits for the value. For dumps of tasks. `f` runs under the
+    /// internal lock, so it must be short; see [`Waiting`] for what it may do. The call skips the
+    /// tasks that a `set` is about to wake.
     ///
     /// ```
     /// use futures::{FutureExt, future::join};

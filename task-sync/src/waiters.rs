@@ -57,8 +57,9 @@
 //! 2. So each pointer in a list leads to a live waiter, and is followed only under the lock.
 //! 3. A notifier writes `RELEASED` last, still under the lock, and does not touch the waiter
 //!    afterwards: the owner may then free it without taking the lock.
-//! 4. No user code runs under the lock: a waker is cloned before it is taken, and woken or dropped
-//!    after its release. The panic of a waker that is woken is caught and dropped, so each other
+//! 4. One kind of user code runs under the lock: the closure of `for_each`, which reads the queue
+//!    and cannot change it. A waker is cloned before the lock is taken, and woken or dropped after
+//!    its release. The panic of a waker that is woken is caught and dropped, so each other
 //!    waiter is woken. So is the panic of a waker whose wait is dropped.
 //! 5. `wake_all` splits off the whole list in one step, under a sentinel on its stack. A waiter
 //!    that is pushed later is not in that list, and `front`, `pop_front` and `pop_back` see only
@@ -181,7 +182,8 @@ unsafe impl<T: Send> Sync for Waiter<T> {}
 // SAFETY: as above. A waiter that is queued does not move, but its future's thread may change.
 unsafe impl<T: Send> Send for Waiter<T> {}
 
-// No user code runs under the lock (rule 4), so a panic of user code leaves the queue whole.
+// The user code that runs under the lock changes nothing there (rule 4), so its panic leaves the
+// queue whole.
 impl<T, S: UnwindSafe> UnwindSafe for Waiters<T, S> {}
 impl<T, S: UnwindSafe> RefUnwindSafe for Waiters<T, S> {}
 
@@ -548,7 +550,8 @@ impl<T: Copy, S> Locked<'_, T, S> {
         ring.wake(self);
     }
 
-    /// Calls `f` with the waker and the value of each queued waiter, from the first to the last.
+    /// Calls `f` with the waker and the value of each queued waiter, from the first to the last. `f`
+    /// may be user code (rule 4).
     pub(crate) fn for_each(&mut self, mut f: impl FnMut(&Waker, T)) {
         let mut next = self.inner.list.first;
         while let Some(link) = next {

@@ -3,9 +3,11 @@ use core::{fmt, task::Waker};
 
 /// A task that waits for a primitive of this crate, as a `for_each_waiter` reports it.
 ///
-/// The closure of a `for_each_waiter` runs under the primitive's internal lock. It must not use the
-/// primitive that it was called from, nor wake, clone or drop a waker: each of these may deadlock.
-/// It may compare the waker ([`Waker::will_wake`], [`Waker::data`]) and copy what it finds.
+/// The closure of a `for_each_waiter` runs under the primitive's internal lock. It must be short:
+/// each thread that uses the primitive meanwhile spins or sleeps until the closure has returned for
+/// all tasks. So it must not print or block. It must not use the primitive that it was called from,
+/// nor wake, clone or drop a waker: each of these may deadlock. It may compare the waker
+/// ([`Waker::will_wake`], [`Waker::data`]) and copy what it finds.
 ///
 /// ```
 /// use std::{pin::pin, task::{Context, Waker}};
@@ -35,7 +37,9 @@ impl<'a> Waiting<'a> {
     ///
     /// ```
     /// # let semaphore = task_sync::Semaphore::new(1);
-    /// semaphore.for_each_waiter(|task| println!("{:p} waits", task.waker().data()));
+    /// let mut tasks = Vec::with_capacity(100);
+    /// semaphore.for_each_waiter(|task| tasks.push(task.waker().data()));
+    /// println!("these wait: {tasks:?}"); // Not under the lock.
     /// ```
     pub fn waker(&self) -> &'a Waker {
         self.waker
@@ -46,7 +50,9 @@ impl<'a> Waiting<'a> {
     ///
     /// ```
     /// # let semaphore = task_sync::Semaphore::new(1);
-    /// semaphore.for_each_waiter(|task| println!("waits for {} permits", task.needed()));
+    /// let mut permits = 0;
+    /// semaphore.for_each_waiter(|task| permits += task.needed());
+    /// println!("the tasks wait for {permits} permits"); // Not under the lock.
     /// ```
     pub fn needed(&self) -> usize {
         self.needed

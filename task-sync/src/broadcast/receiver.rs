@@ -163,8 +163,9 @@ impl<T> Receiver<T> {
         self.shared.weak_senders.load(Relaxed)
     }
 
-    /// Calls `f` for each task that waits for a value of this channel. For dumps of tasks; see
-    /// [`Waiting`] for what `f` may do. It skips the tasks that a send is about to wake.
+    /// Calls `f` for each task that waits for a value of this channel. For dumps of tasks. `f` runs
+    /// under the internal lock, so it must be short; see [`Waiting`] for what it may do. The call
+    /// skips the tasks that a send is about to wake.
     ///
     /// ```
     /// use futures::{FutureExt, future::join};

@@ -422,8 +422,9 @@ impl<T> Sender<T> {
     }
 
     /// Calls `f` for each task that waits for room in this channel, in the order of the queue, with
-    /// the number of messages for which it lacks room. For dumps of tasks; see [`Waiting`] for what
-    /// `f` may do. The task that waits for a message comes last, with 1, and is woken by the call.
+    /// the number of messages for which it lacks room. For dumps of tasks. `f` runs under the
+    /// internal lock, so it must be short; see [`Waiting`] for what it may do. The task that waits
+    /// for a message comes last, with 1, and is woken by the call.
     ///
     /// ```
     /// use futures::{FutureExt, future::join};
@@ -471,8 +472,9 @@ impl<T> Receiver<T> {
     }
 
     /// Calls `f` for each task that waits for room in this channel, in the order of the queue, with
-    /// the number of messages for which it lacks room. For dumps of tasks; see [`Waiting`] for what
-    /// `f` may do. The task that waits for a message comes last, with 1, and is woken by the call.
+    /// the number of messages for which it lacks room. For dumps of tasks. `f` runs under the
+    /// internal lock, so it must be short; see [`Waiting`] for what it may do. The task that waits
+    /// for a message comes last, with 1, and is woken by the call.
     ///
     /// ```
     /// use futures::{FutureExt, future::join};

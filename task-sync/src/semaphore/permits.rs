@@ -367,8 +367,8 @@ impl Semaphore {
         self.raw.is_closed()
     }
 
-    /// Calls `f` for each task that waits, in the order of the queue. See [`Waiting`] for what `f`
-    /// must not do.
+    /// Calls `f` for each task that waits, in the order of the queue. `f` runs under the internal
+    /// lock, so it must be short; see [`Waiting`] for what it must not do.
     ///
     /// ```
     /// use futures::executor::block_on;
