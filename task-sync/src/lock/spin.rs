@@ -54,6 +54,13 @@ impl<T> Lock<T> {
     #[cold]
     #[inline(never)]
     fn lock_slowly(&self) {
+        self.lock_with(wait);
+    }
+
+    /// Looks at the lock until it is free. After each look that finds it taken, calls `wait` with
+    /// the number of looks before that.
+    #[inline]
+    fn lock_with(&self, mut wait: impl FnMut(u32)) {
         let mut looks = 0_u32;
         loop {
             // Ordering: Relaxed, a guess that saves exchanges.
@@ -76,7 +83,7 @@ impl<T> Lock<T> {
 #[cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 const SPINS: u32 = 100;
 /// How often a thread looks at the lock before it sleeps after each look. Each sleep is longer than
-/// any section of a thread that runs.
+/// any section of a thread that runs, unless that is in the closure of a `for_each_waiter`.
 #[cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 const YIELDS: u32 = 1_000;
 
@@ -132,6 +139,9 @@ const _: () = {
     static_assertions::assert_impl_all!(LockGuard<'static, u8>: Send, Sync);
     static_assertions::assert_not_impl_any!(LockGuard<'static, core::cell::Cell<u8>>: Sync);
 };
+
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
 
 #[cfg(all(test, feature = "std"))]
 mod models {

@@ -404,3 +404,5 @@ impl<H: AsMutex> Request for Lock<H> {
 
 #[cfg(all(test, feature = "std"))]
 mod models;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -192,6 +192,46 @@ fn drop_of_the_overtaken_waiter_frees_the_lock() {
     });
 }
 
+/// A waiter that was overtaken is polled beside the unlock, while another waiter is queued. In some
+/// executions the unlock is late, and hands the lock over in `wake_first`. Fails if that hand-over
+/// ends the run.
+#[test]
+fn late_unlock_beside_two_waiters_goes_on_with_the_run() {
+    model(|| {
+        let shared = Protected::new();
+        let mut cx = Context::from_waker(Waker::noop());
+        let [mut first, mut second] = [0, 1].map(|_| {
+            let shared = shared.clone();
+            Box::pin(async move { shared.lock().await })
+        });
+        block_on(shared.lock());
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        assert!(second.as_mut().poll(&mut cx).is_pending());
+        shared.add();
+        block_on(shared.lock());
+        let polls = thread::spawn(move || {
+            let mut cx = Context::from_waker(Waker::noop());
+            let is_ready = first.as_mut().poll(&mut cx).is_ready();
+            (first, is_ready)
+        });
+        shared.add();
+        let (mut first, was_ready) = polls.join().unwrap();
+        if !was_ready {
+            assert!(first.as_mut().poll(&mut cx).is_ready());
+        }
+        shared.add();
+        // A waiter that was overtaken begins a run of two hand-overs, so the second waiter owns the
+        // lock. Else it is free, and the second waiter was woken.
+        assert_eq!(shared.mutex.try_lock(), was_ready);
+        if was_ready {
+            shared.add();
+        }
+        assert!(second.as_mut().poll(&mut cx).is_ready());
+        shared.add();
+        shared.check(if was_ready { 5 } else { 4 });
+    });
+}
+
 /// A late unlock hands the lock over in the place of the last owner. Fails if the fetch_xor of
 /// `wake_first` is Relaxed.
 #[test]
