@@ -34,6 +34,10 @@ impl Before {
 
 /// Fails if `changed` does not look again under the lock, if `modify` wakes before it raises the
 /// version, or if the Release of the store in `modify` or the Acquire of `version` is Relaxed.
+///
+/// Of rule 5 in `value.rs`: fails if the Release of `wake_receivers` or the Acquire of `mark_used`
+/// is Relaxed, if the read of `used` is a load, or if `may_be_met` looks at the version before it
+/// marks the list.
 #[test]
 fn send_beside_a_wait_ends_it() {
     model(|| {
@@ -55,7 +59,8 @@ fn send_beside_a_wait_ends_it() {
 }
 
 /// The receiver sees the last value, and then the end. Fails if `drop_sender` does not wake, if
-/// `changed` looks at the end before the version, or if the Release of `CLOSED` is Relaxed.
+/// `changed` looks at the end before the version, or if the Release of `CLOSED` is Relaxed. Also
+/// fails if the bit of an empty list is cleared after the list's lock is released (rule 5).
 #[test]
 fn last_send_and_close_beside_a_wait_come_in_order() {
     Model::new().bound(3).check(|| {
@@ -110,7 +115,8 @@ fn two_senders_raise_the_version_twice() {
     });
 }
 
-/// Fails if a send wakes one task.
+/// The two receivers wait in different lists. Fails if a send wakes one task, or the tasks of one
+/// list.
 #[test]
 fn send_beside_two_waits_wakes_both() {
     Model::new().bound(2).check(|| {

@@ -1,7 +1,7 @@
 //! The receiving half of a watch channel.
 use super::{
     error::RecvError,
-    value::{Changed, Reading, Shared, Version},
+    value::{Changed, List, Reading, Shared, Version},
 };
 use crate::{coop, wait::until, waiting::Waiting};
 use alloc::sync::Arc;
@@ -33,13 +33,14 @@ use core::{
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     seen: Version,
+    list: List,
 }
 
 impl<T> Receiver<T> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        shared.add_receiver();
+        let list = shared.add_receiver();
         let (seen, _) = shared.version();
-        Self { shared, seen }
+        Self { shared, seen, list }
     }
 
     /// Returns a reference to the value, under a lock. The value does not count as seen. See
@@ -165,6 +166,7 @@ impl<T> Receiver<T> {
         until(Changed {
             shared: &self.shared,
             seen: &mut self.seen,
+            list: self.list,
         })
     }
 
@@ -205,6 +207,7 @@ impl<T> Receiver<T> {
             let changed = Changed {
                 shared: &self.shared,
                 seen: &mut seen,
+                list: self.list,
             };
             until(changed).await?;
         }
@@ -223,8 +226,9 @@ impl<T> Receiver<T> {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Calls `f` for each task that waits for a change. For dumps of tasks; see [`Waiting`] for
-    /// what `f` may do. It skips the tasks that a send is about to wake.
+    /// Calls `f` for each task that waits for a change. For dumps of tasks. `f` runs under an
+    /// internal lock, so it must be short; see [`Waiting`] for what it may do. The call skips the
+    /// tasks that a send is about to wake.
     ///
     /// ```
     /// use futures::{FutureExt, future::join};
@@ -248,10 +252,11 @@ impl<T> Receiver<T> {
 impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Self {
         let shared = self.shared.clone();
-        shared.add_receiver();
+        let list = shared.add_receiver();
         Self {
             shared,
             seen: self.seen,
+            list,
         }
     }
 }

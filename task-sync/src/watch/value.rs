@@ -63,8 +63,8 @@ impl Version {
 }
 
 /// The number of lists of tasks that wait for a change. So tasks that wait again seldom meet the
-/// pass that wakes, or each other. There are few under a model. In a simulation
-/// there is one, as the order of wakes must not depend on addresses.
+/// pass that wakes, or each other. There are few under a model. In a simulation there is one, as
+/// the order of wakes must not depend on addresses.
 const LISTS: usize = if cfg!(selvedge_sim) {
     1
 } else if cfg!(any(selvedge_loom, selvedge_shuttle)) {
@@ -72,6 +72,45 @@ const LISTS: usize = if cfg!(selvedge_sim) {
 } else {
     8
 };
+
+/// The list of a receiver's waits. A model numbers its receivers in turn, so that each run of it
+/// uses the same lists. Else the address of a wait chooses.
+#[derive(Clone, Copy)]
+pub(super) struct List {
+    #[cfg(any(selvedge_loom, selvedge_shuttle))]
+    index: usize,
+}
+
+#[cfg(any(selvedge_loom, selvedge_shuttle))]
+impl List {
+    /// `number` is the number of receivers that there were before this one.
+    fn new(number: usize) -> Self {
+        let index = number % LISTS;
+        Self { index }
+    }
+
+    /// Returns the number of the list.
+    fn index(self, _: &Version) -> usize {
+        self.index
+    }
+}
+
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+impl List {
+    fn new(_: usize) -> Self {
+        Self {}
+    }
+
+    /// Returns the number of the list of a task that waits with this `seen`. The wait borrows it,
+    /// so it does not move.
+    fn index(self, seen: &Version) -> usize {
+        // The versions seen are in receivers, or in futures. Each is far from the next one, at a
+        // distance that may be a power of two.
+        let address = core::ptr::from_ref(seen).addr();
+        let folded = (address >> 6) ^ (address >> 9) ^ (address >> 12);
+        folded % LISTS
+    }
+}
 
 pub(super) struct Shared<T> {
     lock: AtomicUsize,
@@ -106,39 +145,17 @@ impl<T> Shared<T> {
         })
     }
 
-    /// Returns the number of the list of a task that waits with this `seen`. The wait borrows it,
-    /// so it does not move.
-    fn list(seen: &Version) -> usize {
-        // The versions seen are in receivers, or in futures. Each is far from the next one, at a
-        // distance that may be a power of two.
-        let address = core::ptr::from_ref(seen).addr();
-        let folded = (address >> 6) ^ (address >> 9) ^ (address >> 12);
-        folded % LISTS
-    }
-
     /// Wakes all tasks that wait for a change, which the caller has made.
     fn wake_receivers(&self) {
         // Ordering: Release pairs with the Acquire of `mark_used`: see rule 5. Acquire is not
         // needed: the locks order the lists.
         let used = self.used.fetch_or(0, Release);
-        self.wake_lists(used, 0);
+        let mut pass = Pass { shared: self, used };
+        pass.wake();
     }
 
-    /// Wakes the tasks of the lists from `first` on that are used.
-    fn wake_lists(&self, used: usize, first: usize) {
-        /// Wakes the other lists also if a wake unwinds: without `std` a panic is not caught.
-        struct Rest<'a, T>(&'a Shared<T>, usize, usize);
-
-        impl<T> Drop for Rest<'_, T> {
-            fn drop(&mut self) {
-                self.0.wake_lists(self.1, self.2);
-            }
-        }
-
-        let Some(index) = (first..LISTS).find(|index| used & 1 << index != 0) else {
-            return;
-        };
-        let _rest = Rest(self, used, index + 1);
+    /// Wakes the tasks of a list.
+    fn wake_list(&self, index: usize) {
         let locked = self.changed[index].lock();
         if locked.is_empty() {
             // Ordering: Relaxed. The lock orders it (rule 5).
@@ -147,9 +164,9 @@ impl<T> Shared<T> {
         locked.wake_all(|()| ());
     }
 
-    /// Marks the list of `seen` as used, before a look at the version. The caller holds its lock.
-    fn mark_used(&self, seen: &Version) {
-        let bit = 1 << Self::list(seen);
+    /// Marks a list as used, before a look at the version. The caller holds its lock.
+    fn mark_used(&self, index: usize) {
+        let bit = 1 << index;
         // Ordering: Relaxed. The bit is cleared under the lock alone.
         if self.used.load(Relaxed) & bit == 0 {
             // Ordering: Acquire pairs with the Release of `wake_receivers`: see rule 5.
@@ -196,9 +213,9 @@ impl<T> Shared<T> {
         Some(changed)
     }
 
-    pub(super) fn add_receiver(&self) {
+    pub(super) fn add_receiver(&self) -> List {
         // Ordering: Relaxed, nothing is published.
-        self.receivers.fetch_add(1, Relaxed);
+        List::new(self.receivers.fetch_add(1, Relaxed))
     }
 
     pub(super) fn drop_receiver(&self) {
@@ -232,6 +249,31 @@ impl<T> Shared<T> {
     pub(super) fn senders(&self) -> usize {
         // Ordering: Relaxed, the number is only reported.
         self.senders.load(Relaxed)
+    }
+}
+
+/// A pass over the lists that were in use when it began.
+struct Pass<'a, T> {
+    shared: &'a Shared<T>,
+    /// A bit for each list that is left.
+    used: usize,
+}
+
+impl<T> Pass<'_, T> {
+    /// Wakes the tasks of the lists that are left.
+    fn wake(&mut self) {
+        while self.used != 0 {
+            let index = self.used.trailing_zeros() as usize;
+            self.used &= self.used - 1;
+            self.shared.wake_list(index);
+        }
+    }
+}
+
+impl<T> Drop for Pass<'_, T> {
+    /// Goes on if a wake unwinds: without `std` a panic is not caught.
+    fn drop(&mut self) {
+        self.wake();
     }
 }
 
@@ -319,6 +361,7 @@ impl<T> Condition for Closed<'_, T> {
 pub(super) struct Changed<'a, T> {
     pub(super) shared: &'a Shared<T>,
     pub(super) seen: &'a mut Version,
+    pub(super) list: List,
 }
 
 impl<T> Condition for Changed<'_, T> {
@@ -326,7 +369,7 @@ impl<T> Condition for Changed<'_, T> {
     type Output = Result<(), super::error::RecvError>;
 
     fn queue(&self) -> &Waiters<()> {
-        &self.shared.changed[Shared::<T>::list(self.seen)]
+        &self.shared.changed[self.list.index(self.seen)]
     }
 
     #[inline]
@@ -340,7 +383,7 @@ impl<T> Condition for Changed<'_, T> {
     }
 
     fn may_be_met(&self, &(): &()) -> bool {
-        self.shared.mark_used(self.seen);
+        self.shared.mark_used(self.list.index(self.seen));
         let (version, is_closed) = self.shared.version();
         version != *self.seen || is_closed
     }
