@@ -2,8 +2,8 @@
 //! is one read-modify-write.
 //!
 //! The code under such a lock is short, and calls no user code but the closure of a
-//! `for_each_waiter`. So a thread that waits for it waits for a few hundred instructions, unless the
-//! holder is preempted or runs such a closure. A panic of that closure releases the lock.
+//! `for_each_waiter`. So a thread that waits for it waits for a few hundred instructions, unless
+//! the holder is preempted or runs such a closure. A panic of that closure releases the lock.
 //!
 //! Under a model, and in a simulation, it is the shim's mutex: a thread that spins would multiply
 //! the executions, and a simulation must know which thread waits. The spinning lock has models of

@@ -289,8 +289,8 @@ impl Notify {
     }
 
     /// Calls `f` for each task that waits, from the first in the queue to the last. For dumps of
-    /// tasks. `f` runs under the internal lock, so it must be short; see [`Waiting`] for what it may
-    /// do. The call skips the tasks that a `notify_waiters` is about to wake.
+    /// tasks. `f` runs under the internal lock, so it must be short; see [`Waiting`] for what it
+    /// may do. The call skips the tasks that a `notify_waiters` is about to wake.
     ///
     /// ```
     /// use std::pin::pin;

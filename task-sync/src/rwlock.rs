@@ -276,8 +276,8 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// Calls `f` for each task that waits, in the order of the queue. A writer needs that as many
-    /// leave as there are readers; else a task needs 1. `f` runs under the internal lock, so it must
-    /// be short; see [`Waiting`] for what it must not do.
+    /// leave as there are readers; else a task needs 1. `f` runs under the internal lock, so it
+    /// must be short; see [`Waiting`] for what it must not do.
     ///
     /// ```
     /// use futures::executor::block_on;

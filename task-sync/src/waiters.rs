@@ -550,8 +550,8 @@ impl<T: Copy, S> Locked<'_, T, S> {
         ring.wake(self);
     }
 
-    /// Calls `f` with the waker and the value of each queued waiter, from the first to the last. `f`
-    /// may be user code (rule 4).
+    /// Calls `f` with the waker and the value of each queued waiter, from the first to the last.
+    /// `f` may be user code (rule 4).
     pub(crate) fn for_each(&mut self, mut f: impl FnMut(&Waker, T)) {
         let mut next = self.inner.list.first;
         while let Some(link) = next {
