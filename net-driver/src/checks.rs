@@ -12,7 +12,7 @@ use crate::driver;
 ///
 /// ```
 /// let driver = net_driver::Driver::new(1);
-/// let _entered = driver.enter();
+/// let _entered = driver.enter(None);
 /// net_driver::checks::assert_may_sleep();
 /// ```
 ///
@@ -38,7 +38,7 @@ pub fn assert_may_sleep() {
 ///
 /// ```
 /// let driver = net_driver::Driver::new(1);
-/// let _entered = driver.enter();
+/// let _entered = driver.enter(None);
 /// net_driver::checks::assert_may_listen();
 /// ```
 ///
