@@ -27,11 +27,23 @@ assert_impl_all!(Stderr: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, AsFd, AsR
 
 const CHILD: &str = "BLOCKING_FS_STDIO";
 
-/// Returns the command for the example. Cargo builds it with the tests.
+/// Returns the command for the example. Builds it if it is not there: `cargo test --tests` builds
+/// no example.
 fn cat() -> Command {
     let test = env::current_exe().unwrap();
     let profile = test.parent().unwrap().parent().unwrap();
-    Command::new(profile.join("examples/cat"))
+    let cat = profile.join("examples/cat");
+    if !cat.exists() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--example", "cat", "--manifest-path"]);
+        build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        build.arg("--target-dir").arg(profile.parent().unwrap());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success());
+    }
+    Command::new(cat)
 }
 
 /// Starts this program for one test, with pipes for its streams. Returns `None` in that child.
