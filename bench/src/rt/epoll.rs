@@ -121,7 +121,11 @@ fn serve_streams<L: Listen + Send + 'static>(
         loop {
             for key in poller.wait(None) {
                 let Some(stream) = streams.get_mut(&key) else {
-                    let stream = listener.accept()?;
+                    // A connection may be gone before it is accepted.
+                    let stream = match listener.accept() {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                        accepted => accepted?,
+                    };
                     let key = stream.as_raw_fd() as u64;
                     poller.add(stream.as_raw_fd(), key)?;
                     streams.insert(key, stream);
