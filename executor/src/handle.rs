@@ -489,9 +489,10 @@ pub enum RuntimeFlavor {
 ///
 /// Returns `None` outside of tasks and hooks of a worker, for example in the future of `block_on`.
 /// Only in a runtime of one thread does the future of `Runtime::block_on` have an index, which is
-/// 0, while its thread runs the tasks. Also returns `None` inside [`block_in_place`](crate::block_in_place()) and
-/// [`syscall`](crate::syscall()), and in the rest of a poll that has lost its worker in one of
-/// these calls. Indexes count from 0, as in [`Snapshot::per_worker`](crate::Snapshot::per_worker).
+/// 0, while its thread runs the tasks. Also returns `None` inside
+/// [`block_in_place`](crate::block_in_place()) and [`syscall`](crate::syscall()), and in the rest of
+/// a poll that has lost its worker in one of these calls. Indexes count from 0, as in
+/// [`Snapshot::per_worker`](crate::Snapshot::per_worker).
 ///
 /// ```
 /// use selvedge_executor::{Builder, worker_index};
