@@ -88,7 +88,7 @@ ticks() { # PID: the processor time of a process, in ticks of 10 ms
 
 # Prints the nanoseconds of a request, and those of the processor, of a server under wrk.
 sample() { # PROGRAM
-    local address=127.0.0.1:$((20000 + RANDOM % 20000)) server before after rate requests
+    local address=127.0.0.1:$((10000 + RANDOM % 20000)) server before after rate requests
     "$1" "$address" >/dev/null &
     server=$!
     until curl -s "http://$address/" >/dev/null; do sleep 0.05; done

@@ -226,6 +226,23 @@ fn vectored_transfers_keep_the_order() {
     });
 }
 
+// Buffers that are short together are copied into one; longer ones are not.
+#[test]
+fn vectored_writes_of_any_length_arrive_whole() {
+    run(async {
+        let (mut stream, mut client) = pair().await;
+        let from: Vec<u8> = (0..=u8::MAX).cycle().take(1_024).collect();
+        for len in [0, 1, 511, 512, 513, 1_024] {
+            let (one, other) = from[..len].split_at(len / 3);
+            let parts = [one, &[], other].map(IoSlice::new);
+            assert_eq!(stream.write_vectored(&parts).await.unwrap(), len);
+            let mut to = vec![0; len];
+            client.read_exact(&mut to).unwrap();
+            assert!(to == from[..len]);
+        }
+    });
+}
+
 /// Transfers more slices than a system call takes, so that the call leaves some of them. Fails if
 /// the stream takes this for a short transfer, although the kernel has more bytes and more room:
 /// then it waits for an event that does not come.

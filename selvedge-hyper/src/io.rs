@@ -1,8 +1,8 @@
 //! hyper's I/O over the sockets of Selvedge.
 //!
 //! hyper reads into memory that may be uninitialised, and so does
-//! [`poll_read_uninit`](TcpStream::poll_read_uninit): there is no copy, and nothing is zeroed. When
-//! hyper writes, only short pieces are copied.
+//! [`poll_read_uninit`](TcpStream::poll_read_uninit): there is no copy, and nothing is zeroed. A
+//! stream copies only short pieces that hyper writes at once.
 use crate::write_limit::{LimitWrites, WriteLimit};
 use futures_io::AsyncWrite;
 use hyper::rt;
@@ -16,10 +16,6 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
-
-/// The most bytes that a vectored write first copies from its buffers into one, for a plain write.
-/// Such a copy takes less time than the kernel takes to import a list of buffers.
-const GATHERED: usize = 512;
 
 mod sealed {
     use super::*;
@@ -206,15 +202,6 @@ impl<T: sealed::Stream> rt::Write for SelvedgeIo<T> {
         cx: &mut Context<'_>,
         from: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let len: usize = from.iter().map(|part| part.len()).sum();
-        if len <= GATHERED {
-            let (mut gathered, mut end) = ([0; GATHERED], 0);
-            for part in from {
-                gathered[end..end + part.len()].copy_from_slice(part);
-                end += part.len();
-            }
-            return self.poll_write(cx, &gathered[..len]);
-        }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, from);
         self.limited(cx, written, |socket| socket.send_vectored(from))
     }

@@ -53,6 +53,21 @@ pub(crate) fn wanted(lens: impl Iterator<Item = usize>) -> usize {
     lens.take(MAX_SLICES).fold(0, usize::saturating_add)
 }
 
+/// The most bytes that a vectored write first copies from its buffers into one, for a plain write.
+/// Such a copy takes less time than the kernel takes to import a list of buffers.
+pub(crate) const GATHERED: usize = 512;
+
+/// Copies the buffers of a vectored write into one, and returns the part that they fill. The
+/// [`wanted`] bytes of `from` have to fit.
+pub(crate) fn gather<'a>(from: &[IoSlice<'_>], to: &'a mut [u8; GATHERED]) -> &'a [u8] {
+    let mut end = 0;
+    for part in from.iter().take(MAX_SLICES) {
+        to[end..end + part.len()].copy_from_slice(part);
+        end += part.len();
+    }
+    &to[..end]
+}
+
 /// Closes the write half. A connection that is gone already counts as closed.
 pub(crate) fn shut_down_write(
     shut_down: impl FnOnce(std::net::Shutdown) -> io::Result<()>,
@@ -429,6 +444,11 @@ macro_rules! duplex_methods {
                 from: &[std::io::IoSlice<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
                 let len = crate::net::stream_io::wanted(from.iter().map(|part| part.len()));
+                if len <= crate::net::stream_io::GATHERED {
+                    let mut room = [0; crate::net::stream_io::GATHERED];
+                    let gathered = crate::net::stream_io::gather(from, &mut room);
+                    return crate::net::stream_io::WriteEnd::poll_write(self, cx, gathered);
+                }
                 self.transfer(cx, crate::slot::Direction::Write, len, || {
                     std::io::Write::write_vectored(&mut self.source.io(), from)
                 })
