@@ -76,10 +76,15 @@ impl Reading {
         })
     }
 
-    /// Returns the times from `before` to this reading, and whether they cover most of that time.
+    /// Returns the times from `before` to this reading that the system has counted.
+    pub(crate) fn counted_since(self, before: Self) -> Times {
+        self.times.since(before.times)
+    }
+
+    /// Returns the times from `before` to this reading of a thread that now runs, and whether they cover most of that time.
     pub(crate) fn since(self, before: Self) -> (Times, bool) {
         let span = self.at.saturating_duration_since(before.at);
-        let mut times = self.times.since(before.times);
+        let mut times = self.counted_since(before);
         if self.blocks.is_some() && self.blocks == before.blocks {
             // The thread has not blocked. So it waited for a CPU whenever it had none, also if that
             // wait has not ended and so does not count yet.

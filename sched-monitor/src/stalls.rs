@@ -14,7 +14,10 @@
 //!    thread, and for a report it reads them again. The difference shows whether the thread
 //!    computed, or waited for a CPU. If the monitor itself had no CPU in between, there is one
 //!    reading only, and so no difference.
-//! 4. With the feature `backtrace` the duty captures the thread's stack for the report. So the
+//! 4. A poll whose thread waits for a CPU, on a busy machine or beyond a container's quota, is not
+//!    stalled by that. If the waits of rule 3 are more than the thread's CPU time, the poll is
+//!    reported only once it has lasted for the threshold without these waits.
+//! 5. With the feature `backtrace` the duty captures the thread's stack for the report. So the
 //!    thread is interrupted once for each report, and for none that is held back.
 use crate::{Cause, Duty, Observed, Round, State, Times, cause::Reading};
 use std::{fmt, time::Duration};
@@ -177,6 +180,31 @@ where
 
     fn deliver(&mut self, worker: usize, lasted: Duration, now: Duration) {
         const MINUTE: Duration = Duration::from_secs(60);
+        let Some(subject) = (self.subject)(worker) else {
+            return;
+        };
+        let now_read = subject.thread.and_then(Reading::of);
+        let readings = self.workers[worker].before.zip(now_read);
+        let judged = readings.map(|(before, now)| now.since(before));
+        let known = judged.and_then(|(times, is_covered)| is_covered.then_some(times));
+        let mut times = judged.map(|(times, _)| times);
+        let mut cause = subject
+            .thread
+            .map_or(Cause::Unknown, |id| Cause::of(id, known));
+        match (&cause, times) {
+            (Cause::Runnable, Some(times)) => {
+                let own = lasted.saturating_sub(times.runnable);
+                if own < self.threshold {
+                    self.workers[worker].next = lasted + (self.threshold - own);
+                    return;
+                }
+            }
+            // It may block since before the first reading, so its wait is not one for a CPU.
+            (Cause::Blocked { .. }, _) => {
+                times = readings.map(|(before, now)| now.counted_since(before));
+            }
+            _ => {}
+        }
         if now.saturating_sub(self.minute.0) >= MINUTE {
             self.minute = (now, 0);
         }
@@ -184,17 +212,6 @@ where
             self.held_back += 1;
             return;
         }
-        let Some(subject) = (self.subject)(worker) else {
-            return;
-        };
-        let now = subject.thread.and_then(Reading::of);
-        let readings = self.workers[worker].before.zip(now);
-        let judged = readings.map(|(before, now)| now.since(before));
-        let known = judged.and_then(|(times, is_covered)| is_covered.then_some(times));
-        let mut times = judged.map(|(times, _)| times);
-        let mut cause = subject
-            .thread
-            .map_or(Cause::Unknown, |id| Cause::of(id, known));
         let Some(after) = (self.subject)(worker) else {
             return;
         };

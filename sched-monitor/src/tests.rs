@@ -4,7 +4,7 @@ use crate::{
     Stall, Stalls, State, Subject, Workers,
 };
 use std::{
-    sync::{Arc, Mutex, mpsc},
+    sync::{Arc, Mutex, OnceLock, mpsc},
     time::Duration,
 };
 
@@ -268,8 +268,28 @@ fn reports_of_a_poll(answer: impl Fn(u64) -> Option<Subject> + Send + 'static) -
     reports.try_iter().collect()
 }
 
+/// Returns a thread that sleeps for ever: a busy machine takes no CPU from it.
+fn sleeping() -> Option<u32> {
+    static THREAD: OnceLock<Option<u32>> = OnceLock::new();
+    *THREAD.get_or_init(|| {
+        let (sender, id) = mpsc::channel();
+        std::thread::spawn(move || {
+            sender.send(crate::thread_id()).unwrap();
+            loop {
+                std::thread::park();
+            }
+        });
+        let id = id.recv().unwrap();
+        // Until it sleeps it may wait for a CPU.
+        while id.is_some_and(|id| !matches!(Cause::of(id, None), Cause::Blocked { .. })) {
+            std::thread::yield_now();
+        }
+        id
+    })
+}
+
 fn polls(task: u64, calls: u64) -> Option<Subject> {
-    let thread = crate::thread_id();
+    let thread = sleeping();
     Some(Subject {
         task: Some(task),
         thread,
@@ -322,7 +342,13 @@ fn poll_that_is_first_looked_at_late_is_reported_without_times() {
     let board = Board::of(1);
     let (sender, reports) = mpsc::channel();
     let report = move |stall: &Stall| sender.send(stall.clone()).unwrap();
-    let mut monitor = Monitor::new(board.clone()).duty(Stalls::new(|_| polls(7, 0), report));
+    let subject = |_| {
+        polls(7, 0).map(|it| Subject {
+            thread: crate::thread_id(),
+            ..it
+        })
+    };
+    let mut monitor = Monitor::new(board.clone()).duty(Stalls::new(subject, report));
     board.set(0, State::Polling, 3);
     for now in [1, 201] {
         let _ = monitor.round(ms(now));
