@@ -11,16 +11,12 @@
 //!    appends while the kind is [`Kind::Write`]. The job changes the rest.
 //! 3. A job of the kind [`Kind::Write`] writes until it finds `queued` empty. In the same critical
 //!    section the job changes its kind. So no task appends a byte that the job does not see.
-//! 4. A job drops its reference to the file before its kind is removed. A job of rule 7 does so
+//! 4. A job drops its reference to the file before its kind is removed. A job of rule 6 does so
 //!    before it leaves the count of that rule. So without any job the cursor has the only
 //!    reference.
 //! 5. Bytes stay in `ahead` until a task takes them, or until a job has moved the file's position
 //!    back by their number. So a read whose future was dropped loses nothing.
-//! 6. A read job that follows others reads ahead: [`State::window`] bytes, if a task has room for
-//!    fewer, in place of a job for each of its reads. The window grows from job to job, and a job
-//!    that moves the position closes it. A job that finds no file of known length reads what the
-//!    task has room for: bytes of a pipe may be meant for somebody else.
-//! 7. A job of [`Cursor::run_beside`] needs neither the file's position nor the rest of the state.
+//! 6. A job of [`Cursor::run_beside`] needs neither the file's position nor the rest of the state.
 //!    It has no kind, runs beside any job, and is counted in `beside`. A task starts such a job
 //!    once every write has ended. The job does not wait for a read, which may last for ever (a
 //!    pipe, a terminal).
@@ -40,9 +36,6 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-/// The largest window of a file (rule 6). More takes memory for each open file, and no less time.
-const MAX_WINDOW: usize = 256 * 1024;
-
 pub(super) struct Cursor {
     file: Arc<fs::File>,
     shared: Arc<Shared>,
@@ -53,7 +46,7 @@ struct Shared(Mutex<State>);
 #[derive(Default)]
 struct State {
     job: Option<Kind>,
-    /// How many jobs of `run_beside` there are (rule 7).
+    /// How many jobs of `run_beside` there are (rule 6).
     beside: usize,
     /// The task that reads or seeks. It waits for the end of the job.
     reader: Option<Waker>,
@@ -65,8 +58,6 @@ struct State {
     buffer: Vec<u8>,
     /// The bytes of `buffer` that were read and that no task has taken.
     ahead: Range<usize>,
-    /// How many bytes the next read job reads at least (rule 6).
-    window: usize,
     /// The result of the last read if it returned no byte: its error, or `Ok` at the end of the
     /// file.
     read_nothing: Option<io::Result<()>>,
@@ -106,7 +97,7 @@ struct Running {
     began: bool,
 }
 
-/// A job of `run_beside` (rule 7), from before it is queued until its end.
+/// A job of `run_beside` (rule 6), from before it is queued until its end.
 struct Beside {
     file: Option<Arc<fs::File>>,
     shared: Arc<Shared>,
@@ -221,16 +212,8 @@ impl Cursor {
                 progress.made_progress();
                 return Poll::Ready(end.map(|()| 0));
             }
-            let pool = pool()?;
-            let asked = room.min(limit);
-            let len = asked.max(state.window).min(limit);
-            state.window = len.saturating_mul(2).min(MAX_WINDOW);
+            let (pool, len) = (pool()?, room.min(limit));
             self.start(state, &pool, Kind::Read, move |file, shared| {
-                let len = if len > asked && !has_length(file) {
-                    asked
-                } else {
-                    len
-                };
                 read(file, shared, len);
             });
         }
@@ -324,7 +307,7 @@ impl Cursor {
         on_blocking_thread(|| running.run(|file, _| job(file))).await
     }
 
-    /// Runs `job`, which needs no position, once all written bytes are in the file (rule 7). If
+    /// Runs `job`, which needs no position, once all written bytes are in the file (rule 6). If
     /// `reports` is true and a buffered write has failed, returns that write's error and does not
     /// run `job`.
     pub(super) async fn run_beside<T: Send + 'static>(
@@ -486,12 +469,6 @@ impl State {
     }
 }
 
-/// Returns whether this is a file of known length, which waits for nobody's bytes.
-fn has_length(file: &fs::File) -> bool {
-    file.metadata()
-        .is_ok_and(|data| data.is_file() && data.len() > 0)
-}
-
 fn read(mut file: &fs::File, shared: &Shared, len: usize) {
     let mut buffer = mem::take(&mut shared.lock().buffer);
     if buffer.len() < len {
@@ -508,7 +485,6 @@ fn read(mut file: &fs::File, shared: &Shared, len: usize) {
     state.ahead = 0..*result.as_ref().unwrap_or(&0);
     if state.ahead.is_empty() {
         state.read_nothing = Some(result.map(drop));
-        state.buffer = Vec::new(); // The file is likely read to its end.
     }
 }
 
@@ -548,7 +524,6 @@ fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
     if let Ok(position) = result {
         state.position = position;
         state.ahead = 0..0;
-        state.window = 0;
         state.read_nothing = None;
     }
     state.sought = Some((to, result));
@@ -557,11 +532,7 @@ fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
 /// Moves the file's position back to where tasks have read, and drops the bytes that were read
 /// ahead.
 fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
-    let ahead = {
-        let mut state = shared.lock();
-        state.window = 0;
-        state.ahead.len() as i64
-    };
+    let ahead = shared.lock().ahead.len() as i64;
     if ahead == 0 {
         return Ok(());
     }

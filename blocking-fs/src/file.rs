@@ -47,17 +47,12 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// ```
 ///
 /// # Reads
-/// The first read makes one system call for as much as its buffer takes, up to
-/// [`max_buf_size`](Self::max_buf_size). Reads that follow it in order **read ahead**, up to 256 KiB
-/// and no more than `max_buf_size`: one system call, and one visit to the pool, serves many small
-/// reads. Only a file of known length is read ahead, no pipe or terminal. Bytes that were read ahead
-/// do not show what somebody else writes in their place meanwhile. A seek, also one by 0, forgets
-/// them.
-///
-/// Bytes that arrive after the read's future was dropped are kept for the next read, too. A seek, a
-/// write, [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and
-/// [`into_std`](Self::into_std) first move the file's position back, if bytes were kept. So these
-/// operations act at the place up to which the program has read.
+/// A read makes one system call for as much as its buffer takes, up to
+/// [`max_buf_size`](Self::max_buf_size). So wrap the file in a `BufReader` for small reads. Bytes
+/// that arrive after the read's future was dropped are kept for the next read. A seek, a write,
+/// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std)
+/// first move the file's position back, if bytes were kept. So these operations act at the place up
+/// to which the program has read.
 ///
 /// # Writes
 /// **A write returns when its bytes are buffered.** The buffered bytes are on the way to the file,
