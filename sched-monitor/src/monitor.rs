@@ -9,8 +9,6 @@
 //! 3. After all workers were idle for [`LINGER`], the monitor sleeps until a worker rings
 //!    ([`Doorbell`]).
 //! 4. Time comes in as an argument of [`Monitor::round`]. So a test steps the rounds by hand.
-//!    [`Monitor::run`] leaves out the time by which a pause was too long: then the monitor had no
-//!    CPU, nor had the workers perhaps, as beyond a container's quota.
 //! 5. A duty that panics is dropped, and the others continue, even if its drop panics too.
 use crate::Doorbell;
 use std::{fmt, time::Duration};
@@ -265,15 +263,10 @@ impl<W: Workers> Monitor<W> {
 
     /// Runs rounds until `bell` is stopped. This is the body of the monitor's thread.
     pub fn run(mut self, bell: &Doorbell) {
-        let (begun, mut lost) = (sync_shim::time::now(), Duration::ZERO);
+        let begun = sync_shim::time::now();
         while !bell.is_stopped() {
-            let now = sync_shim::time::since(begun);
-            match self.round(now.saturating_sub(lost)) {
-                Pause::For(limit) => {
-                    bell.pause(limit);
-                    let paused = sync_shim::time::since(begun).saturating_sub(now);
-                    lost += paused.saturating_sub(limit + MIN_PAUSE);
-                }
+            match self.round(sync_shim::time::since(begun)) {
+                Pause::For(limit) => bell.pause(limit),
                 Pause::UntilBusy => {
                     let Self { workers, .. } = &self;
                     let is_idle = |worker| workers.sample(worker).state == State::Idle;

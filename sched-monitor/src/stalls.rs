@@ -13,10 +13,11 @@
 //! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of the poll's
 //!    thread, and for a report it reads them again. The difference shows whether the thread
 //!    computed, or waited for a CPU. If the monitor itself had no CPU in between, there is one
-//!    reading only, and so no difference.
-//! 4. A poll whose thread waits for a CPU, on a busy machine or beyond a container's quota, is not
-//!    stalled by that. If the waits of rule 3 are more than the thread's CPU time, the poll is
-//!    reported only once it has lasted for the threshold without these waits.
+//!    reading only: then the duty looks again half a threshold later.
+//! 4. A poll is not stalled by its thread's wait for a CPU, on a busy machine or beyond a
+//!    container's quota. So the poll is reported once it has lasted for the threshold without the
+//!    waits between the two readings. The time before the first reading counts as at most three
+//!    quarters of the threshold, because the thread may have waited then, as the monitor did.
 //! 5. With the feature `backtrace` the duty captures the thread's stack for the report. So the
 //!    thread is interrupted once for each report, and for none that is held back.
 use crate::{Cause, Duty, Observed, Round, State, Times, cause::Reading};
@@ -52,7 +53,7 @@ pub struct Stall {
     pub cause: Cause,
     /// How much CPU time the thread has had, and how long it has waited for a CPU, since the poll
     /// had lasted for half of the threshold. A wait that has not ended counts only if the thread
-    /// has not blocked meanwhile. `None` if the system does not report the times, or if there was
+    /// has not blocked meanwhile, and does not block now. `None` if the system does not report the times, or if there was
     /// no round between half of the threshold and the report.
     pub times: Option<Times>,
     /// How many reports the limit has held back since the last delivered report.
@@ -71,8 +72,7 @@ pub struct Stall {
 /// use std::{sync::mpsc, time::Duration};
 ///
 /// let (sender, reports) = mpsc::channel();
-/// let thread = sched_monitor::thread_id();
-/// let subject = move |_worker| Some(Subject { task: Some(7), thread, calls: 0 });
+/// let subject = |_worker| Some(Subject { task: Some(7), thread: None, calls: 0 });
 /// let report = move |stall: &Stall| sender.send(stall.clone()).unwrap();
 /// let mut duty = Stalls::new(subject, report).threshold(Duration::from_millis(25));
 ///
@@ -103,8 +103,8 @@ struct Watched {
     poll: u64,
     /// The age at which the poll is reported next.
     next: Duration,
-    /// The thread's times at half of the threshold.
-    before: Option<Reading>,
+    /// The thread's times at half of the threshold, and the age of the poll at that moment.
+    before: Option<(Reading, Duration)>,
     has_read: bool,
 }
 
@@ -161,12 +161,15 @@ where
         if age < half {
             return Some(half - age);
         }
-        if !watched.has_read && age < watched.next {
+        if !watched.has_read {
             watched.has_read = true;
             let subject = (self.subject)(worker);
-            self.workers[worker].before = subject.and_then(|is| Reading::of(is.thread?));
+            let read = subject.and_then(|is| Reading::of(is.thread?));
+            watched.before = read.map(|reading| (reading, age));
+            if watched.before.is_some() && age >= watched.next {
+                watched.next = age.saturating_add(half);
+            }
         }
-        let watched = &mut self.workers[worker];
         if age >= watched.next {
             // The longest age cannot double.
             while watched.next <= age && watched.next < Duration::MAX {
@@ -183,27 +186,25 @@ where
         let Some(subject) = (self.subject)(worker) else {
             return;
         };
-        let now_read = subject.thread.and_then(Reading::of);
-        let readings = self.workers[worker].before.zip(now_read);
-        let judged = readings.map(|(before, now)| now.since(before));
+        let reading = subject.thread.and_then(Reading::of);
+        let readings = self.workers[worker].before.zip(reading);
+        let judged = readings.map(|((before, _), now)| now.since(before));
         let known = judged.and_then(|(times, is_covered)| is_covered.then_some(times));
         let mut times = judged.map(|(times, _)| times);
         let mut cause = subject
             .thread
             .map_or(Cause::Unknown, |id| Cause::of(id, known));
-        match (&cause, times) {
-            (Cause::Runnable, Some(times)) => {
-                let own = lasted.saturating_sub(times.runnable);
-                if own < self.threshold {
-                    self.workers[worker].next = lasted + (self.threshold - own);
-                    return;
-                }
+        if matches!(cause, Cause::Blocked { .. }) {
+            // It may have blocked since before the first reading: then it did not wait for a CPU.
+            times = readings.map(|((before, _), now)| now.counted_since(before));
+        }
+        if let (Some(((_, age), _)), Some(times)) = (readings, times) {
+            let missing = missing(self.threshold, lasted, age, times.runnable);
+            if !missing.is_zero() {
+                let pause = missing.max(self.threshold / 4);
+                self.workers[worker].next = lasted.saturating_add(pause);
+                return;
             }
-            // It may block since before the first reading, so its wait is not one for a CPU.
-            (Cause::Blocked { .. }, _) => {
-                times = readings.map(|(before, now)| now.counted_since(before));
-            }
-            _ => {}
         }
         if now.saturating_sub(self.minute.0) >= MINUTE {
             self.minute = (now, 0);
@@ -237,6 +238,18 @@ where
     }
 }
 
+/// Returns how much a poll lacks of the threshold without its waits (rule 4). The poll has lasted
+/// for `lasted`, of which it waited for `waited` since it had lasted for `age`. Waits of an eighth
+/// of the threshold are left in: they take turns with other threads.
+fn missing(threshold: Duration, lasted: Duration, age: Duration, waited: Duration) -> Duration {
+    let unseen = age.saturating_sub(threshold / 4 * 3);
+    let own = lasted.saturating_sub(unseen).saturating_sub(waited);
+    match threshold.saturating_sub(own) {
+        few if few <= threshold / 8 => Duration::ZERO,
+        missing => missing,
+    }
+}
+
 impl<S, F> Duty for Stalls<S, F>
 where
     S: FnMut(usize) -> Option<Subject> + Send,
@@ -256,5 +269,29 @@ impl<S, F> fmt::Debug for Stalls<S, F> {
             .field("threshold", &self.threshold)
             .field("per_minute", &self.per_minute)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn waits_do_not_count_as_a_part_of_the_threshold() {
+        let missing = |lasted, age, waited| missing(ms(24), ms(lasted), ms(age), ms(waited));
+        assert_eq!(missing(24, 12, 0), ms(0));
+        assert_eq!(missing(24, 12, 3), ms(0), "a short wait");
+        assert_eq!(missing(24, 12, 12), ms(12));
+        assert_eq!(missing(48, 12, 24), ms(0));
+        // The monitor came late: of the first 100 ms at most 18 count.
+        assert_eq!(missing(103, 100, 0), ms(0));
+        assert_eq!(missing(103, 100, 3), ms(6));
+        // A thread that gets a quarter of a CPU is reported in the end.
+        assert_eq!(missing(40, 16, 18), ms(0));
+        assert_eq!(missing(u64::MAX / 2_000_000, 12, 0), ms(0));
     }
 }

@@ -29,9 +29,9 @@ impl Workers for Polling {
     }
 }
 
-/// The system gives the processor to two other threads. Fails if the wait for it counts as a stall.
-#[test]
-fn poll_that_waits_for_a_processor_is_not_reported() {
+/// Returns the reports of a poll that computes for `time` under this policy, on a processor that
+/// two other threads use, too.
+fn reports_beside_others(policy: libc::c_int, time: Duration) -> Vec<Stall> {
     let stop = &AtomicBool::new(false);
     // Ordering: the flag alone is of interest.
     let spin = || {
@@ -44,7 +44,7 @@ fn poll_that_waits_for_a_processor_is_not_reported() {
     let (processor, bell) = (one_processor(), &Doorbell::new());
     thread::scope(|scope| {
         scope.spawn(move || {
-            pin(processor, libc::SCHED_IDLE);
+            pin(processor, policy);
             sender.send(thread_id()).unwrap();
             spin();
         });
@@ -64,12 +64,26 @@ fn poll_that_waits_for_a_processor_is_not_reported() {
         let report = move |stall: &Stall| reports.send(stall.clone()).unwrap();
         let monitor = Monitor::new(Polling).duty(Stalls::new(subject, report));
         scope.spawn(move || monitor.run(bell));
-        thread::sleep(Duration::from_millis(400));
+        thread::sleep(time);
         bell.stop();
         // Ordering: as above.
         stop.store(true, Relaxed);
     });
-    assert_eq!(reported.try_iter().collect::<Vec<_>>(), []);
+    reported.try_iter().collect()
+}
+
+/// The system gives the processor to the others. Fails if the wait for it counts as a stall.
+#[test]
+fn poll_that_waits_for_a_processor_is_not_reported() {
+    let reports = reports_beside_others(libc::SCHED_IDLE, Duration::from_millis(400));
+    assert_eq!(reports, []);
+}
+
+/// The system gives a share of the processor to the poll. Fails if its waits hide that it computes.
+#[test]
+fn poll_with_a_share_of_a_processor_is_reported() {
+    let reports = reports_beside_others(libc::SCHED_OTHER, Duration::from_secs(2));
+    assert!(!reports.is_empty());
 }
 
 /// Returns a processor on which this thread may run.
@@ -93,7 +107,8 @@ fn pin(processor: usize, policy: libc::c_int) {
     // SAFETY: the set has that size.
     let done = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) };
     assert_eq!(done, 0);
-    let normal = libc::sched_param { sched_priority: 0 };
+    // SAFETY: zeros are the parameters of a policy that has no priorities.
+    let normal: libc::sched_param = unsafe { std::mem::zeroed() };
     // SAFETY: the structure lives during the call.
     let done = unsafe { libc::sched_setscheduler(0, policy, &normal) };
     assert_eq!(done, 0);

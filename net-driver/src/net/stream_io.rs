@@ -444,7 +444,10 @@ macro_rules! duplex_methods {
                 from: &[std::io::IoSlice<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
                 let len = crate::net::stream_io::wanted(from.iter().map(|part| part.len()));
-                if len <= crate::net::stream_io::GATHERED {
+                if let [one] = from {
+                    return crate::net::stream_io::WriteEnd::poll_write(self, cx, one);
+                }
+                if (1..=crate::net::stream_io::GATHERED).contains(&len) {
                     let mut room = [0; crate::net::stream_io::GATHERED];
                     let gathered = crate::net::stream_io::gather(from, &mut room);
                     return crate::net::stream_io::WriteEnd::poll_write(self, cx, gathered);
