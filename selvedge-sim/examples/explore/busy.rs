@@ -156,11 +156,67 @@ pub fn frames(sim: Sim) -> Run {
     })
 }
 
+/// The loop of a driven worker makes some ticks in each frame. Other workers run what is left.
+pub fn game_loop(sim: Sim) -> Run {
+    sim.polls(Polls::Instant).run_main(|| {
+        let parks = (0..2 + random_below(2)).map(|_| ThreadPark::new());
+        let (runtime, workers) = Builder::new().build_driven(parks.collect::<Vec<_>>());
+        let threads = workers.into_iter().enumerate().map(|(index, worker)| {
+            let worker = OnThread(worker);
+            thread::spawn(move || match index {
+                0 => worker.tick_in_frames(),
+                _ => worker.run(),
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        for _ in 0..6 {
+            let tasks = (0..3).map(|_| {
+                runtime.spawn(async {
+                    for _ in 0..4 {
+                        for _ in 0..random_below(80) {
+                            busy(micros(20));
+                            yield_now().await;
+                        }
+                        let due = Instant::now() + micros(3_000);
+                        sleep_until(due).await;
+                        let late = Instant::now() - due;
+                        assert!(late < SOON, "a sleep ends {late:?} late beside a frame");
+                    }
+                })
+            });
+            let tasks: Vec<_> = tasks.collect();
+            runtime.block_on(all(tasks));
+        }
+        drop(runtime);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    })
+}
+
 struct OnThread(Worker<ThreadPark>);
 
 impl OnThread {
     fn run(self) {
         self.0.run();
+    }
+
+    fn tick_in_frames(mut self) {
+        loop {
+            for _ in 0..=random_below(20) {
+                match self.0.tick() {
+                    Tick::Ended => return,
+                    Tick::Idle => {
+                        self.0.park_timeout(MS);
+                        break;
+                    }
+                    Tick::Ran => {}
+                }
+            }
+            if random_below(4) == 0 {
+                busy(MS * 40);
+            }
+        }
     }
 
     fn draw_frames(mut self) {
