@@ -81,7 +81,7 @@ pub const ALL: &[Scenario] = &[
     ("rwlocks", crate::primitives::rwlocks),
     ("broadcasts", crate::primitives::broadcasts),
     ("closes", crate::primitives::closes),
-    ("game_loop", crate::busy::game_loop),
+    ("input_events", crate::busy::input_events),
     ("operations", crate::shares::operations),
     ("shares", crate::shares::shares),
     ("blocks", crate::shares::blocks),

@@ -34,7 +34,7 @@ impl World {
         };
         let since = self.unserved_since.get().unwrap_or(self.now.get());
         self.unserved_since.set(Some(since));
-        let waits = Duration::from_nanos(next.unwrap_or(u64::MAX) - since);
+        let waits = Duration::from_nanos(next.unwrap_or(u64::MAX).saturating_sub(since));
         if waits > WAKE_BOUND {
             self.fail(Failure::LostWake(what));
         }
