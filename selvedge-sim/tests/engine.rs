@@ -443,7 +443,9 @@ fn thread_locals_are_dropped_at_the_end_of_their_thread() {
                 thread::yield_now();
             })
         });
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         // Ordering: Relaxed, as in `Dropped`.
         sum.load(Relaxed)
     });

@@ -1,6 +1,6 @@
 //! Explores the scenarios: `--seeds N` (1,000 by default), `--first SEED`, `--scenario NAME`,
-//! `--replay FILE`, `--save DIR`, `--list`; `--quiet` prints no reports, `--stop` stops at the first
-//! failure, and `--speed` measures the simulator.
+//! `--replay FILE`, `--save DIR`, `--list`; `--quiet` prints no reports, `--stop` stops at the
+//! first failure, and `--speed` measures the simulator.
 #[cfg(selvedge_sim)]
 mod busy;
 #[cfg(selvedge_sim)]
