@@ -102,9 +102,6 @@ pub fn kept_handles(sim: Sim) -> Run {
                     2 => sleep(time).await,
                     _ => drop(spawn_blocking(move || thread::sleep(time)).await),
                 }
-                if n % 3 == 0 {
-                    sleep(MS).await;
-                }
                 yield_now().await;
             };
             runtime.spawn(task)
