@@ -129,6 +129,16 @@ impl<T: Send> Lent<T> {
         self.on_offer.fetch_and(!REQUESTED, Relaxed);
     }
 
+    /// Returns whether a value is on offer, and a helper was requested for it. A hint, for the
+    /// checks of a simulation.
+    #[cfg(selvedge_sim)]
+    #[doc(hidden)]
+    pub fn awaits_helper(&self) -> bool {
+        // Ordering: Relaxed, as no value is taken.
+        let word = self.on_offer.load(Relaxed);
+        word & REQUESTED != 0 && word != REQUESTED
+    }
+
     fn owned(word: usize) -> Option<Box<T>> {
         let value: *mut T = ptr::with_exposed_provenance_mut(word & !REQUESTED);
         // SAFETY: `offer` exposed the box's provenance (rule 3). One exchange alone replaced the

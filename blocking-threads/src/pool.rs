@@ -677,6 +677,15 @@ impl<J: Job> Pool<J> {
         self.wait(None); // Another caller may have taken the handles.
     }
 
+    /// Returns the number of jobs that wait although a thread waits for a job: for the checks of a
+    /// simulation, which ask while no thread can run.
+    #[cfg(selvedge_sim)]
+    #[doc(hidden)]
+    pub fn count_unserved(&self) -> usize {
+        let state = self.state().try_lock();
+        state.map_or(0, |state| state.wanted().min(state.ready))
+    }
+
     /// Returns the numbers of threads and queued jobs.
     pub fn counts(&self) -> Counts {
         let state = self.state().lock();

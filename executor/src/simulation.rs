@@ -27,6 +27,24 @@ impl Subject for Shared {
         ))
     }
 
+    fn unserved(&self) -> Option<String> {
+        let jobs = self.blocking.count_unserved();
+        if jobs > 0 {
+            return Some(format!("{jobs} jobs wait for a thread of the pool"));
+        }
+        let mut remotes = self.remotes.iter();
+        if let Some(worker) = remotes.position(|remote| remote.lent.awaits_helper()) {
+            return Some(format!("worker {worker} waits for a thread of the pool"));
+        }
+        let (searchers, sleepers) = self.idle.counts();
+        // A searcher may be between two looks.
+        let is_left = !self.is_closing() && searchers == 0 && sleepers > 0 && self.has_work();
+        is_left.then(|| {
+            let tasks = self.count_injected();
+            format!("tasks wait ({tasks} are in the injector), and {sleepers} workers sleep")
+        })
+    }
+
     fn deadline(&self, epoch: Instant) -> Option<Instant> {
         let since_epoch = self.events.first_deadline()?;
         Some(epoch + since_epoch)

@@ -14,6 +14,15 @@ impl Subject for Shared {
         is_left.then(|| format!("a process is ready, and {sleepers} workers sleep"))
     }
 
+    fn unserved(&self) -> Option<String> {
+        let (searchers, sleepers) = self.idle.counts();
+        // Ordering: Relaxed, as all threads wait.
+        let is_open = !self.stop.load(Relaxed);
+        // A searcher may be between two looks.
+        let is_left = is_open && searchers == 0 && sleepers > 0 && self.has_shared();
+        is_left.then(|| format!("processes wait, and {sleepers} workers sleep"))
+    }
+
     fn deadline(&self, _: Instant) -> Option<Instant> {
         self.timer.first_deadline()
     }

@@ -49,6 +49,25 @@ pub(crate) struct Trace {
     pub(crate) kept: VecDeque<Event>,
 }
 
+/// Returns a number for the kind of an event. It depends on the length, the first eight bytes and
+/// the last eight ones, in which the kinds differ. An address would be another one in each process.
+#[cfg(selvedge_sim)]
+#[inline]
+fn hash_of(kind: &str) -> u64 {
+    let bytes = kind.as_bytes();
+    let number = |part: &[u8]| {
+        let digits = part.iter().rev();
+        digits.fold(0, |number, byte| number << 8 | u64::from(*byte))
+    };
+    let ends = match (bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(first), Some(last)) => {
+            u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29)
+        }
+        _ => number(bytes),
+    };
+    ends ^ (bytes.len() as u64) << 59
+}
+
 #[cfg(selvedge_sim)]
 impl Trace {
     /// Makes an empty trace, which keeps so many events.
@@ -71,10 +90,7 @@ impl Trace {
         task: u64,
         number: u64,
     ) {
-        let of_kind = kind.bytes().fold(kind.len() as u64, |hash, byte| {
-            hash.rotate_left(7) ^ u64::from(byte)
-        });
-        for part in [nanos, thread, of_kind, task, number] {
+        for part in [nanos, thread, hash_of(kind), task, number] {
             self.hash = (self.hash.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
         self.events += 1;

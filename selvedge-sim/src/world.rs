@@ -67,6 +67,8 @@ pub(crate) struct World {
     trace: RefCell<Trace>,
     tasks: RefCell<Tasks>,
     subjects: RefCell<Vec<Weak<dyn Subject>>>,
+    /// The time since which there was unserved work whenever no thread could run.
+    unserved_since: Cell<Option<u64>>,
     failure: RefCell<Option<Failure>>,
     steps: Cell<u64>,
     switches: Cell<u64>,
@@ -111,6 +113,7 @@ impl World {
             trace: RefCell::new(Trace::new(settings.kept_events)),
             tasks: RefCell::default(),
             subjects: RefCell::default(),
+            unserved_since: Cell::new(None),
             failure: RefCell::default(),
             steps: Cell::new(0),
             switches: Cell::new(0),

@@ -131,6 +131,48 @@ impl Park for Oversleeps {
     }
 }
 
+/// Says that work waits, while the flag is set.
+struct LeavesWork(AtomicBool);
+
+impl sync_shim::sim::Subject for LeavesWork {
+    fn ready(&self) -> Option<String> {
+        None
+    }
+
+    fn unserved(&self) -> Option<String> {
+        // Ordering: Relaxed, as all threads of the run are one thread of the system.
+        self.0.load(Relaxed).then(|| "a job waits".to_owned())
+    }
+
+    fn deadline(&self, _: std::time::Instant) -> Option<std::time::Instant> {
+        None
+    }
+}
+
+/// Fails if the check is made only while no thread is busy, or if the time of several waits is
+/// added up.
+#[test]
+fn work_left_for_long_beside_a_busy_thread_is_a_lost_wake() {
+    let run = |waits: &'static [u64]| {
+        Sim::new(1).run_main(move || {
+            let part = Arc::new(LeavesWork(AtomicBool::new(false)));
+            sync_shim::sim::watch(&part);
+            for time in waits {
+                // Ordering: Relaxed, as above.
+                part.0.store(true, Relaxed);
+                selvedge_sim::busy(Duration::from_micros(*time));
+                // Ordering: Relaxed, as above.
+                part.0.store(false, Relaxed);
+                selvedge_sim::busy(Duration::from_micros(10));
+            }
+        })
+    };
+    run(&[900, 900, 900]).unwrap();
+    let lost = run(&[900, 1_100]);
+    assert_eq!(kind(&lost), "lost-wake", "{lost}");
+    assert!(lost.to_string().contains("a job waits"), "{lost}");
+}
+
 #[test]
 fn timer_that_nobody_serves_in_time_is_late() {
     let scenario = |bound: Duration| {

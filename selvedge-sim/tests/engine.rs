@@ -230,6 +230,29 @@ impl Park for Panics {
     }
 }
 
+/// Panics in its drop, and catches the panic.
+struct CatchesInDrop;
+
+impl Drop for CatchesInDrop {
+    fn drop(&mut self) {
+        assert!(std::panic::catch_unwind(|| panic!("in the drop")).is_err());
+    }
+}
+
+/// Fails if the second panic, which was caught, takes the place of the first.
+#[test]
+fn panic_caught_in_a_drop_does_not_hide_the_first() {
+    let run = Sim::new(1).run_main(|| {
+        let _caught = CatchesInDrop;
+        panic!("the first");
+    });
+    let Some(Failure::Panic { message, place, .. }) = run.failure() else {
+        panic!("{run}");
+    };
+    assert_eq!(message, "the first");
+    assert!(place.is_some(), "{run}");
+}
+
 #[test]
 fn panic_of_a_worker_outside_of_polls_is_a_failure() {
     let run = Sim::new(1).run_main(|| {
@@ -420,7 +443,9 @@ fn thread_locals_are_dropped_at_the_end_of_their_thread() {
                 thread::yield_now();
             })
         });
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         // Ordering: Relaxed, as in `Dropped`.
         sum.load(Relaxed)
     });

@@ -116,6 +116,11 @@ pub trait Subject {
     /// threads wait: if there is ready work then, a wake was lost.
     fn ready(&self) -> Option<String>;
 
+    /// Returns the work that a waiting thread could take at once, in words, or `None`. The
+    /// simulator asks while each thread waits or is busy for some time: if the work stays there for
+    /// long, nobody has unparked that thread.
+    fn unserved(&self) -> Option<String>;
+
     /// Returns the first deadline of a timer. The simulator asks while all threads wait: then no
     /// fiber is current, so it says when the simulation began, its `epoch`.
     fn deadline(&self, epoch: std::time::Instant) -> Option<std::time::Instant>;

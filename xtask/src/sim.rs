@@ -36,6 +36,10 @@ pub(crate) struct Options {
     /// random addresses, and compares the hashes of all events.
     #[arg(long, conflicts_with_all = ["replay", "list", "mutants"])]
     hashes: bool,
+    /// Measures how many runs of a ping, and how many ticks of workers, the simulator makes in a
+    /// second.
+    #[arg(long, conflicts_with_all = ["replay", "list", "mutants", "hashes"])]
+    speed: bool,
     /// Plants the mistakes of `selvedge-sim/mutants.toml`, one at a time, and says which are found
     /// within `--seeds` of each scenario. `--only` chooses among them by a part of the name.
     #[arg(long, conflicts_with_all = ["first", "replay", "list"])]
@@ -73,6 +77,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     if options.list {
         explore.arg("--list");
+    }
+    if options.speed {
+        explore.arg("--speed");
     }
     succeeds(&mut explore)
 }

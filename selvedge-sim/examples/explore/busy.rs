@@ -2,11 +2,14 @@
 use crate::scenarios::{MS, SOON, all, runtime, workers};
 use net_driver::time::{Instant, sleep, sleep_until};
 use selvedge_executor::{
-    Builder, Tick, Worker, block_in_place, park::ThreadPark, spawn, syscall, yield_now,
+    Builder, Tick, Worker, block_in_place,
+    park::{Park, ThreadPark},
+    spawn, syscall, yield_now,
 };
 use selvedge_sim::{Polls, Run, Sim, busy, random_below, thread};
 use std::{
     sync::{Arc, Mutex},
+    task::Waker,
     time::Duration,
 };
 use task_sync::oneshot;
@@ -154,6 +157,137 @@ pub fn frames(sim: Sim) -> Run {
             thread.join().unwrap();
         }
     })
+}
+
+/// The parker of a worker whose program has events of its own, such as a window.
+struct Window {
+    park: ThreadPark,
+    input: Input,
+    collected: Vec<oneshot::Sender<Instant>>,
+}
+
+/// The tasks that wait for the next event of a window.
+type Input = Arc<Mutex<Vec<oneshot::Sender<Instant>>>>;
+
+impl Window {
+    fn new(input: &Input) -> Self {
+        Self {
+            park: ThreadPark::new(),
+            input: input.clone(),
+            collected: Vec::new(),
+        }
+    }
+
+    fn collect(&mut self) {
+        self.collected.append(&mut self.input.lock().unwrap());
+    }
+}
+
+impl Park for Window {
+    fn park(&mut self) {
+        self.collect();
+        if self.collected.is_empty() {
+            self.park.park();
+            self.collect();
+        }
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.collect();
+        if self.collected.is_empty() {
+            self.park.park_timeout(limit);
+            self.collect();
+        }
+    }
+
+    fn poll(&mut self, _: usize) {
+        self.collect();
+    }
+
+    fn has_events(&self) -> bool {
+        !self.collected.is_empty()
+    }
+
+    fn deliver(&mut self) {
+        for waits in std::mem::take(&mut self.collected) {
+            let _ = waits.send(Instant::now());
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.park.waker()
+    }
+}
+
+/// A driven worker makes a few ticks in each frame, and its parker has events of its own. The tasks
+/// that an event wakes do not wait for the frame, as another worker is free.
+pub fn input_events(sim: Sim) -> Run {
+    sim.polls(Polls::Instant).run_main(|| {
+        let input = Input::default();
+        let mut parks = vec![Window::new(&input)];
+        parks.extend((0..1 + random_below(2)).map(|_| Window::new(&Input::default())));
+        let waker = parks[0].waker();
+        let builder = Builder::new().global_interval(1 + random_below(3) as u32);
+        let (runtime, workers) = builder.build_driven(parks);
+        let threads = workers.into_iter().enumerate().map(|(index, worker)| {
+            let worker = InFrames(worker);
+            thread::spawn(move || match index {
+                0 => worker.tick_in_frames(),
+                _ => worker.run(),
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        for _ in 0..12 {
+            let (sender, receiver) = oneshot::channel();
+            input.lock().unwrap().push(sender);
+            let waits = runtime.spawn(async move {
+                let at = receiver.await.unwrap();
+                let took = Instant::now() - at;
+                assert!(took < SOON, "an event's task waits {took:?} for a frame");
+            });
+            if random_below(2) == 0 {
+                thread::sleep(micros(60_000));
+            }
+            let short: Vec<_> = (0..random_below(3))
+                .map(|_| runtime.spawn(async {}))
+                .collect();
+            waker.wake_by_ref();
+            runtime.block_on(all(short));
+            runtime.block_on(waits).unwrap();
+        }
+        drop(runtime);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    })
+}
+
+struct InFrames(Worker<Window>);
+
+impl InFrames {
+    fn run(self) {
+        self.0.run();
+    }
+
+    fn tick_in_frames(mut self) {
+        loop {
+            let mut last = Tick::Ran;
+            for _ in 0..=random_below(4) {
+                last = self.0.tick();
+                match last {
+                    Tick::Ended => return,
+                    Tick::Idle => break,
+                    Tick::Ran => {}
+                }
+            }
+            if random_below(4) == 0 {
+                busy(MS * 40);
+            } else if last == Tick::Idle {
+                // The next tick comes at once.
+                self.0.park_timeout(MS);
+            }
+        }
+    }
 }
 
 struct OnThread(Worker<ThreadPark>);

@@ -1,7 +1,9 @@
 //! Scenarios of runtimes that end.
 use crate::scenarios::{Dropped, MS, runtime, workers};
 use net_driver::time::sleep;
-use selvedge_executor::{block_in_place, spawn, spawn_blocking, syscall, yield_now};
+use selvedge_executor::{
+    block_in_place, park::ThreadPark, spawn, spawn_blocking, syscall, yield_now,
+};
 use selvedge_sim::{Run, Sim, random_below, thread};
 use std::{
     sync::{
@@ -80,5 +82,42 @@ pub fn at_exit(sim: Sim) -> Run {
             (4, 9),
             "each has ended"
         );
+    })
+}
+
+/// Threads keep handles of a runtime and of its tasks beyond the runtime's end, and wait for the
+/// tasks.
+pub fn kept_handles(sim: Sim) -> Run {
+    sim.run_main(|| {
+        let runtime = runtime(workers());
+        let (kept, drops) = (runtime.handle().clone(), Arc::new(AtomicUsize::new(0)));
+        let tasks = (0..8_u64).map(|n| {
+            let dropped = Dropped(drops.clone());
+            let task = async move {
+                let _dropped = dropped;
+                let time = Duration::from_micros(random_below(3_000));
+                match n % 4 {
+                    0 => block_in_place(|| thread::sleep(time)),
+                    1 => syscall(|| thread::sleep(time)),
+                    2 => sleep(time).await,
+                    _ => drop(spawn_blocking(move || thread::sleep(time)).await),
+                }
+                yield_now().await;
+            };
+            runtime.spawn(task)
+        });
+        let tasks: Vec<_> = tasks.collect();
+        let waits = tasks
+            .into_iter()
+            .map(|task| thread::spawn(move || drop(ThreadPark::block_on(task))));
+        let waits: Vec<_> = waits.collect();
+        thread::sleep(Duration::from_micros(random_below(4_000)));
+        drop(runtime);
+        // Ordering: SeqCst, as it is only a count.
+        assert_eq!(drops.load(SeqCst), 8, "each future is dropped once");
+        for wait in waits {
+            wait.join().unwrap();
+        }
+        drop(kept);
     })
 }

@@ -1,6 +1,6 @@
 //! Explores the scenarios: `--seeds N` (1,000 by default), `--first SEED`, `--scenario NAME`,
-//! `--replay FILE`, `--save DIR`, `--list`; `--quiet` prints no reports, and `--stop` stops at the
-//! first failure.
+//! `--replay FILE`, `--save DIR`, `--list`; `--quiet` prints no reports, `--stop` stops at the
+//! first failure, and `--speed` measures the simulator.
 #[cfg(selvedge_sim)]
 mod busy;
 #[cfg(selvedge_sim)]
@@ -13,6 +13,10 @@ mod primitives;
 mod processes;
 #[cfg(selvedge_sim)]
 mod scenarios;
+#[cfg(selvedge_sim)]
+mod shares;
+#[cfg(selvedge_sim)]
+mod speed;
 
 #[cfg(not(selvedge_sim))]
 fn main() {
@@ -45,6 +49,7 @@ mod explorer {
         list: bool,
         quiet: bool,
         stop: bool,
+        speed: bool,
     }
 
     fn options() -> Result<Options, String> {
@@ -57,6 +62,7 @@ mod explorer {
             list: false,
             quiet: false,
             stop: false,
+            speed: false,
         };
         let mut given = env::args().skip(1);
         while let Some(option) = given.next() {
@@ -64,6 +70,7 @@ mod explorer {
                 "--list" => options.list = true,
                 "--quiet" => options.quiet = true,
                 "--stop" => options.stop = true,
+                "--speed" => options.speed = true,
                 _ => {
                     let value = given.next().ok_or(format!("{option} has no value"))?;
                     let number = || value.parse().map_err(|_| format!("{value} is no number"));
@@ -85,6 +92,10 @@ mod explorer {
         let done = options().and_then(|options| {
             if options.list {
                 ALL.iter().for_each(|(name, _)| println!("{name}"));
+                return Ok(true);
+            }
+            if options.speed {
+                crate::speed::measure();
                 return Ok(true);
             }
             match &options.replay {

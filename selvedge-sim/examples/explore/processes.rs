@@ -450,3 +450,46 @@ pub fn ends_of_families(sim: Sim) -> Run {
         assert!(took < Duration::from_secs(1), "the shutdown takes {took:?}");
     })
 }
+
+/// Children of a family fail in rounds, one or more of them at about the same time. A round costs
+/// each child one restart, however many of them fail.
+pub fn rounds_of_failures(sim: Sim) -> Run {
+    sim.run_main(|| {
+        let scheduler = scheduler();
+        let starts: Arc<[AtomicUsize; 3]> = Arc::default();
+        let names = ["a", "b", "c"];
+        let mut family = Supervisor::new(Strategy::OneForAll)
+            .intensity(1_000, Duration::from_secs(1))
+            .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO));
+        for (child, name) in names.into_iter().enumerate() {
+            let starts = starts.clone();
+            let start = move || {
+                // Ordering: SeqCst, as it is only a count.
+                let incarnation = starts[child].fetch_add(1, SeqCst) + 1;
+                // A message may come to the next incarnation.
+                from_fn(move |fails: usize, _| match fails == incarnation {
+                    true => Flow::fail("as asked"),
+                    false => Flow::Continue,
+                })
+            };
+            family = family.child(Child::new(start).spawn(Spawn::new().name(name)));
+        }
+        family.start(&scheduler).unwrap();
+        // Ordering: SeqCst, as it is only a count.
+        let counts = || [0, 1, 2].map(|child: usize| starts[child].load(SeqCst));
+        for round in 1..4 {
+            soon("each child has started", || counts() == [round; 3]);
+            let first = random_below(3);
+            for n in first..=first + random_below(3) {
+                let child = scheduler.named::<usize>(names[n as usize % 3]);
+                let _ = child.map(|child| child.try_send(round));
+                if random_below(2) == 0 {
+                    thread::sleep(Duration::from_micros(random_below(100)));
+                }
+            }
+            thread::sleep(MS * 300);
+            assert_eq!(counts(), [round + 1; 3], "a round costs one restart");
+        }
+        scheduler.shutdown();
+    })
+}

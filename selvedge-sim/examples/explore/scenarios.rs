@@ -81,6 +81,13 @@ pub const ALL: &[Scenario] = &[
     ("rwlocks", crate::primitives::rwlocks),
     ("broadcasts", crate::primitives::broadcasts),
     ("closes", crate::primitives::closes),
+    ("input_events", crate::busy::input_events),
+    ("operations", crate::shares::operations),
+    ("shares", crate::shares::shares),
+    ("blocks", crate::shares::blocks),
+    ("bursts_of_steps", crate::shares::bursts_of_steps),
+    ("rounds_of_failures", crate::processes::rounds_of_failures),
+    ("kept_handles", crate::ends::kept_handles),
 ];
 
 pub const MS: Duration = Duration::from_millis(1);

@@ -7,6 +7,10 @@ use crate::failure::Failure;
 use std::{sync::Weak, time::Duration};
 use sync_shim::sim::{Subject, Wait};
 
+/// How long work may wait while a thread that could take it waits, too. A thread between the push
+/// of a task and the notification may be busy for a few microseconds.
+const WAKE_BOUND: Duration = Duration::from_millis(1);
+
 impl World {
     /// Checks the subjects while no thread can run before the time `next`.
     pub(super) fn check(&self, next: Option<u64>) {
@@ -18,10 +22,21 @@ impl World {
             subjects.retain(|subject| subject.strong_count() > 0);
             subjects.iter().filter_map(Weak::upgrade).collect()
         };
+        let mut unserved = None;
         for subject in existing {
             if let Some(failure) = self.check_subject(&*subject, any_busy, next) {
                 return self.fail(failure);
             }
+            unserved = unserved.or_else(|| subject.unserved());
+        }
+        let Some(what) = unserved else {
+            return self.unserved_since.set(None);
+        };
+        let since = self.unserved_since.get().unwrap_or(self.now.get());
+        self.unserved_since.set(Some(since));
+        let waits = Duration::from_nanos(next.unwrap_or(u64::MAX).saturating_sub(since));
+        if waits > WAKE_BOUND {
+            self.fail(Failure::LostWake(what));
         }
     }
 
@@ -95,7 +110,7 @@ impl World {
         let threads = self.threads.borrow();
         let panics = threads
             .iter()
-            .filter_map(|thread| Some((thread, thread.panic.as_ref()?)));
+            .filter_map(|thread| Some((thread, thread.panics.first()?)));
         let first = panics.min_by_key(|(_, panic)| panic.number);
         first.map(|(thread, panic)| (thread.name().to_owned(), panic.clone()))
     }
@@ -106,7 +121,7 @@ impl World {
         if self.panics_go_on.get() && !std::thread::panicking() {
             self.panics_go_on.set(false);
             let mut threads = self.threads.borrow_mut();
-            threads.iter_mut().for_each(|thread| thread.panic = None);
+            threads.iter_mut().for_each(|thread| thread.panics.clear());
         }
     }
 

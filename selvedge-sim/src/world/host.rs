@@ -6,7 +6,7 @@ use super::{
 use crate::failure::Failure;
 use corosensei::Yielder;
 use std::{
-    io,
+    io, mem,
     panic::{self, AssertUnwindSafe, Location},
     ptr,
     sync::{Arc, Weak},
@@ -49,6 +49,21 @@ impl World {
         }
     }
 
+    /// Lets the time of a poll pass, if polls take time: the thread has just begun one.
+    #[inline]
+    fn take_time(&self, fiber: &Fiber) {
+        if !self.polls_take_time {
+            return;
+        }
+        let cost = self.choices.borrow_mut().next(u32::MAX, || {
+            self.rule.borrow().cost(&mut self.for_choices.borrow_mut())
+        });
+        if cost > 0 {
+            let time = Duration::from_nanos(100 * u64::from(cost));
+            self.wait(fiber, Wait::Busy, Some(time), Location::caller());
+        }
+    }
+
     /// Lets other threads run during the wait. Returns whether it ended before its limit.
     fn end_wait(&self, id: u32) -> bool {
         self.switch(id);
@@ -71,24 +86,12 @@ impl Host for World {
     }
 
     #[inline]
-    fn point(&self, fiber: &Fiber) {
+    fn point(&self, _: &Fiber) {
         let points = self.points.get() + 1;
         self.points.set(points);
         self.watched.beat(points);
         self.now.set(self.now.get() + POLL);
         let id = self.current.get();
-        if self.polls_take_time {
-            let mut choices = self.choices.borrow_mut();
-            let cost = choices.next(u32::MAX, || {
-                self.rule.borrow().cost(&mut self.for_choices.borrow_mut())
-            });
-            drop(choices);
-            if cost > 0 {
-                let time = Duration::from_nanos(100 * u64::from(cost));
-                self.wait(fiber, Wait::Busy, Some(time), Location::caller());
-                return;
-            }
-        }
         self.fire_limits();
         if self.steps.get() + points > self.settings.steps || self.failure.borrow().is_some() {
             // The loop of `run` ends the run.
@@ -141,7 +144,7 @@ impl Host for World {
     fn park(&self, fiber: &Fiber, limit: Option<Duration>, at: &'static Location<'static>) {
         self.preempt(8);
         let id = fiber.id() as u32;
-        let take = || std::mem::take(&mut self.threads.borrow_mut()[id as usize - 1].has_token);
+        let take = || mem::take(&mut self.threads.borrow_mut()[id as usize - 1].has_token);
         if take() {
             return;
         }
@@ -196,7 +199,7 @@ impl Host for World {
                 eprintln!(
                     "selvedge-sim: the drop of a thread-local has panicked, so the process aborts"
                 );
-                std::mem::forget(payload);
+                mem::forget(payload);
                 std::process::abort();
             }
         });
@@ -215,7 +218,7 @@ impl Host for World {
             timed_out: false,
             waits: 0,
             waits_at: Location::caller(),
-            panic: None,
+            panics: Vec::new(),
         });
         self.live.set(self.live.get() + 1);
         self.record(u64::from(self.current.get()), "thread", 0, id);
@@ -231,7 +234,7 @@ impl Host for World {
             self.panics.set(number + 1);
             self.panics_go_on.set(true);
             let message = message.to_owned();
-            threads[fiber.id() as usize - 1].panic = Some(Panic {
+            threads[fiber.id() as usize - 1].panics.push(Panic {
                 message,
                 place,
                 number,
@@ -243,11 +246,10 @@ impl Host for World {
     }
 
     fn panic_ends_thread(&self, fiber: &Fiber, message: &str) {
-        let begun = self.threads.borrow_mut()[fiber.id() as usize - 1]
-            .panic
-            .take();
-        // A panic that was resumed did not call the panic hook.
-        let begun = begun.filter(|begun| begun.message == message);
+        let begun = mem::take(&mut self.threads.borrow_mut()[fiber.id() as usize - 1].panics);
+        // A panic in a drop may have been caught since. A panic that was resumed did not call the
+        // panic hook.
+        let begun = begun.into_iter().find(|begun| begun.message == message);
         self.fail(Failure::Panic {
             thread: fiber.name().map_or("unnamed", |name| name).to_owned(),
             message: message.to_owned(),
@@ -263,17 +265,23 @@ impl Host for World {
             match kind {
                 "spawn" | "wake" => tasks.wake(address),
                 "poll" => tasks.begin_poll(thread, address),
-                "end of poll" | "end of poll and task" => tasks.end_poll(thread, number == 1),
-                _ => {}
-            }
-            match address {
-                0 => 0,
-                address => tasks.number(address),
+                "end of poll" | "end of poll and task" => {
+                    tasks.end_poll(thread, number == 1);
+                    0
+                }
+                _ if address > 0 => tasks.number(address),
+                _ => 0,
             }
         };
         self.record(thread, kind, task, number);
         match kind {
-            "poll" if self.tasks.borrow().is_look_due() => self.check_fairness(),
+            "poll" => {
+                if self.tasks.borrow().is_look_due() {
+                    self.check_fairness();
+                }
+                self.take_time(fiber);
+            }
+            "step" => self.take_time(fiber),
             // The task is in no queue yet: another thread may close the runtime meanwhile.
             "spawn" | "wake" => self.preempt(16),
             _ => {}

@@ -106,25 +106,27 @@ impl Tasks {
         }
     }
 
-    /// Notes a spawn or a wake.
-    pub(super) fn wake(&mut self, address: usize) {
+    /// Notes a spawn or a wake. Returns the task's number.
+    pub(super) fn wake(&mut self, address: usize) -> u64 {
         let mut polled = self.polled.iter_mut();
         if let Some((.., woken)) = polled.find(|(_, polled, _)| *polled == address) {
             *woken = true;
-            return;
+            return self.number(address);
         }
         let poll = self.all_polls;
         let task = self.task(address);
+        let number = task.number;
         if task.ready.is_none() {
             let suspected = None;
             task.ready = Some(Ready { poll, suspected });
             self.ready += 1;
             self.most_ready = self.most_ready.max(self.ready);
         }
+        number
     }
 
-    /// Notes the begin of a poll.
-    pub(super) fn begin_poll(&mut self, thread: u64, address: usize) {
+    /// Notes the begin of a poll. Returns the task's number.
+    pub(super) fn begin_poll(&mut self, thread: u64, address: usize) -> u64 {
         let at = thread as usize;
         if self.polls.len() <= at {
             self.polls.resize(at + 1, 0);
@@ -132,9 +134,12 @@ impl Tasks {
         self.polls[at] += 1;
         self.all_polls += 1;
         self.polled.push((thread, address, false));
-        if self.task(address).ready.take().is_some() {
+        let task = self.task(address);
+        let number = task.number;
+        if task.ready.take().is_some() {
             self.ready -= 1;
         }
+        number
     }
 
     /// Notes the end of this thread's last poll.
@@ -144,7 +149,7 @@ impl Tasks {
             let (_, address, woken) = self.polled.remove(at);
             // The end of a task may have freed it.
             if (woken || runs_again) && self.by_address.contains_key(&address) {
-                self.wake(address);
+                let _ = self.wake(address);
             }
         }
     }

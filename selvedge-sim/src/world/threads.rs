@@ -28,8 +28,9 @@ pub(super) struct Thread {
     /// Counts the waits, so that a time limit ends only its own wait.
     pub(super) waits: u64,
     pub(super) waits_at: &'static Location<'static>,
-    /// The panic that has begun in this thread, if it may still go on.
-    pub(super) panic: Option<Panic>,
+    /// The panics that have begun in this thread, and may still go on: the second one begins in a
+    /// drop while the first one unwinds.
+    pub(super) panics: Vec<Panic>,
 }
 
 /// The threads of a run. The drop leaks those that have not ended, and frees the others. A drop of

@@ -82,6 +82,17 @@ pub mod sync {
                 return MutexGuard { mutex: self, guard };
             }
         }
+
+        /// Locks the mutex if it is free: for the checks of a simulator, which must not wait.
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            let guard = match self.0.try_lock() {
+                Ok(guard) => guard,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return None,
+            };
+            let guard = Some(guard);
+            Some(MutexGuard { mutex: self, guard })
+        }
     }
 
     impl<T: ?Sized> Deref for MutexGuard<'_, T> {
@@ -197,10 +208,10 @@ pub mod thread {
 
     /// A handle to a thread.
     #[derive(Clone, Debug)]
-    pub struct Thread(Of);
+    pub struct Thread(AnyThread);
 
     #[derive(Clone, Debug)]
-    enum Of {
+    enum AnyThread {
         Std(std::thread::Thread),
         Sim(Simulated, Option<Arc<str>>),
     }
@@ -222,10 +233,10 @@ pub mod thread {
 
     /// Identifies a thread.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct ThreadId(IdOf);
+    pub struct ThreadId(AnyThreadId);
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    enum IdOf {
+    enum AnyThreadId {
         Std(std::thread::ThreadId),
         /// The number of the run, and that of the thread in it.
         Sim(u64, u64),
@@ -238,11 +249,11 @@ pub mod thread {
         /// If the thread is one of another simulation, which has not ended.
         pub fn unpark(&self) {
             match &self.0 {
-                Of::Std(thread) => thread.unpark(),
-                Of::Sim(thread, _) if thread.is_of_this_run() => {
+                AnyThread::Std(thread) => thread.unpark(),
+                AnyThread::Sim(thread, _) if thread.is_of_this_run() => {
                     with_host(|host, _| host.unpark(thread.id));
                 }
-                Of::Sim(thread, _) => assert!(
+                AnyThread::Sim(thread, _) => assert!(
                     thread.run.is_over(),
                     "only a thread of the same simulation may unpark a simulated thread"
                 ),
@@ -252,16 +263,16 @@ pub mod thread {
         /// Returns the thread's id.
         pub fn id(&self) -> ThreadId {
             ThreadId(match &self.0 {
-                Of::Std(thread) => IdOf::Std(thread.id()),
-                Of::Sim(thread, _) => IdOf::Sim(thread.run.number(), thread.id),
+                AnyThread::Std(thread) => AnyThreadId::Std(thread.id()),
+                AnyThread::Sim(thread, _) => AnyThreadId::Sim(thread.run.number(), thread.id),
             })
         }
 
         /// Returns the thread's name.
         pub fn name(&self) -> Option<&str> {
             match &self.0 {
-                Of::Std(thread) => thread.name(),
-                Of::Sim(_, name) => name.as_deref(),
+                AnyThread::Std(thread) => thread.name(),
+                AnyThread::Sim(_, name) => name.as_deref(),
             }
         }
     }
@@ -270,9 +281,9 @@ pub mod thread {
     pub fn current() -> Thread {
         let of = with_host(|_, fiber| {
             let (run, id) = (fiber.run().clone(), fiber.id());
-            Of::Sim(Simulated { run, id }, fiber.name().cloned())
+            AnyThread::Sim(Simulated { run, id }, fiber.name().cloned())
         });
-        Thread(of.unwrap_or_else(|| Of::Std(std::thread::current())))
+        Thread(of.unwrap_or_else(|| AnyThread::Std(std::thread::current())))
     }
 
     /// Parks this thread.

@@ -10,11 +10,11 @@ enum Local {
     #[default]
     Unset,
     Set(Value),
-    Gone,
+    Dropped,
 }
 
 /// The error of a value that was dropped.
-pub(super) struct Gone;
+pub(super) struct ValueDropped;
 
 impl Locals {
     /// Returns the value with this number. `init` makes it, if there is none yet. The value stays
@@ -27,10 +27,10 @@ impl Locals {
         &self,
         number: usize,
         init: fn() -> T,
-    ) -> Result<NonNull<T>, Gone> {
+    ) -> Result<NonNull<T>, ValueDropped> {
         match self.0.borrow().get(number) {
             Some(Local::Set(value)) => return Ok(value.at.cast()),
-            Some(Local::Gone) => return Err(Gone),
+            Some(Local::Dropped) => return Err(ValueDropped),
             Some(Local::Unset) | None => {}
         }
         // `init` is user code, which may use other thread-locals.
@@ -55,11 +55,11 @@ impl Locals {
         loop {
             let with_drop =
                 |local: &&mut Local| matches!(local, Local::Set(value) if value.needs_drop);
-            let gone = match self.0.borrow_mut().iter_mut().find(with_drop) {
-                Some(local) => mem::replace(local, Local::Gone),
+            let dropped = match self.0.borrow_mut().iter_mut().find(with_drop) {
+                Some(local) => mem::replace(local, Local::Dropped),
                 None => return,
             };
-            drop(gone);
+            drop(dropped);
         }
     }
 }
