@@ -62,6 +62,45 @@ fn send_beside_two_waits_wakes_both() {
     });
 }
 
+/// A second receiver is created, and waits, while the last sender is dropped. Fails if
+/// `drop_sender` does not take the lock of the tail before it wakes, or if `subscribe` chooses the
+/// list after it has counted the receiver.
+#[test]
+fn new_receiver_beside_the_end_is_woken() {
+    model(|| {
+        let (tx, rx) = channel::<u8>(1);
+        let waiting = thread::spawn(move || {
+            let mut second = rx.resubscribe();
+            assert_eq!(block_on(second.recv()), Err(RecvError::Closed));
+        });
+        // The channel ends on this thread, after the join: the checker does not see std's `Arc`.
+        let _weak = tx.downgrade();
+        drop(tx);
+        waiting.join().unwrap();
+    });
+}
+
+/// A second receiver is created while a value is sent: it gets the value or the end. Fails as the
+/// model above, or if `send` looks for the lists before it has put the value.
+#[test]
+fn new_receiver_beside_a_send_gets_the_value_or_the_end() {
+    Model::new().bound(3).check(|| {
+        let (tx, rx) = channel(1);
+        let waiting = thread::spawn(move || {
+            let mut second = rx.resubscribe();
+            match block_on(second.recv()) {
+                Ok(value) => assert_eq!(value, 7),
+                Err(error) => assert_eq!(error, RecvError::Closed),
+            }
+        });
+        // As above.
+        let _weak = tx.downgrade();
+        assert!(tx.send(7).is_ok());
+        drop(tx);
+        waiting.join().unwrap();
+    });
+}
+
 /// A receiver is dropped while a value is sent. The value is released: by the receiver, or because
 /// the send found one receiver less. Fails if `unsubscribe` gives up no values.
 #[test]
