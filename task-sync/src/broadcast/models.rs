@@ -3,7 +3,7 @@
 //! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock,
 //! which fails the model.
 use super::{
-    channel,
+    Receiver, channel,
     error::{RecvError, TryRecvError},
 };
 use crate::blocking::block_on;
@@ -77,6 +77,30 @@ fn new_receiver_beside_the_end_is_woken() {
         let _weak = tx.downgrade();
         drop(tx);
         waiting.join().unwrap();
+    });
+}
+
+/// Two receivers are created at the same time, and both need the lists. Fails if `make_more`
+/// replaces lists that are there.
+#[test]
+fn two_new_receivers_beside_the_end_are_woken() {
+    Model::new().bound(2).check(|| {
+        let (tx, rx) = channel::<u8>(1);
+        let end = |mut receiver: Receiver<u8>| {
+            assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
+        };
+        let second = thread::spawn(move || end(rx.resubscribe()));
+        let other = tx.clone();
+        let third = thread::spawn(move || {
+            let receiver = other.subscribe();
+            drop(other);
+            end(receiver);
+        });
+        // As above.
+        let _weak = tx.downgrade();
+        drop(tx);
+        second.join().unwrap();
+        third.join().unwrap();
     });
 }
 
