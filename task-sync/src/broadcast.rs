@@ -26,17 +26,21 @@
 //!
 //! # Costs
 //!
-//! In read-modify-writes, where nothing contends. A *lock* is the channel's own, and costs one.
+//! In read-modify-writes, where nothing contends. A *lock* is one of the channel's own, and costs
+//! one: that of the next position, or that of a list of waiting tasks. There is one list, and eight
+//! more once there are more than eight receivers.
 //!
 //! | operation | cost |
 //! |---|---|
 //! | receive a value | 4, all on the line of the value; 2 if this is the last receiver of the value |
 //! | find the channel empty (`try_recv`, a poll) | 0 |
-//! | begin to wait | a lock, and a clone of the waker |
-//! | send | a lock and 1; 3 in place of 1 if a value is replaced that a receiver was to get |
+//! | begin to wait | a lock, and a clone of the waker; 1 more if the task's list is one of the eight and is not in use |
+//! | send | two locks and 1, or 3 in place of 1 if a value is replaced that a receiver was to get |
+//! | send, with more than eight receivers | in addition 1, and a lock for each list in use |
 //! | wake tasks in a send | a lock for each 32, and their wakes |
 pub mod error;
 mod receiver;
+mod receiving;
 mod ring;
 mod sender;
 mod shared;

@@ -27,13 +27,24 @@ fn broadcast_costs_what_its_page_says() {
     let mut other = rx.resubscribe();
     assert_eq!(rmws(|| rx.try_recv()), 0);
     assert_eq!(first_poll(rx.recv()), 1);
-    assert_eq!(rmws(|| tx.send(1)), 2);
+    assert_eq!(rmws(|| tx.send(1)), 3);
     assert_eq!(rmws(|| rx.try_recv()), 4);
     assert_eq!(first_poll(other.recv()), 2, "the last one");
     tx.send(2).unwrap();
     tx.send(3).unwrap();
-    assert_eq!(rmws(|| tx.send(4)), 4);
+    assert_eq!(rmws(|| tx.send(4)), 5);
     assert_eq!(rmws(|| rx.try_recv()), 1, "lagging");
+}
+
+#[test]
+fn broadcast_to_many_costs_what_its_page_says() {
+    let (tx, rx) = broadcast::channel(2);
+    let mut receivers: Vec<_> = (0..9).map(|_| rx.resubscribe()).collect();
+    let last = receivers.last_mut().unwrap();
+    assert_eq!(first_poll(last.recv()), 2, "the list is used from now on");
+    assert_eq!(first_poll(last.recv()), 1);
+    assert_eq!(rmws(|| tx.send(1)), 6, "its bit is cleared, too");
+    assert_eq!(rmws(|| tx.send(2)), 4);
 }
 
 #[test]

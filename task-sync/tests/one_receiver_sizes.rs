@@ -1,7 +1,7 @@
 //! No channel, message or waiting task takes more bytes than tokio's.
 use allocation_counter::measure;
 use std::{cell::Cell, future::Future, mem::size_of_val};
-use task_sync::{mpsc, oneshot};
+use task_sync::{broadcast, mpsc, oneshot, watch};
 use tokio::sync as theirs;
 
 /// Returns the bytes that `f` allocates in all.
@@ -20,6 +20,17 @@ fn channels_take_no_more_bytes_than_tokios() {
     let ours = bytes(|| drop(mpsc::unbounded_channel::<[u8; 1000]>()));
     let tokios = bytes(|| drop(theirs::mpsc::unbounded_channel::<[u8; 1000]>()));
     assert!(ours <= tokios, "large messages: {ours}, tokio {tokios}");
+    for capacity in [1, 2, 16, 100] {
+        let ours = bytes(|| drop(broadcast::channel::<u64>(capacity)));
+        let tokios = bytes(|| drop(theirs::broadcast::channel::<u64>(capacity)));
+        assert!(
+            ours <= tokios,
+            "broadcast of {capacity}: {ours}, tokio {tokios}"
+        );
+    }
+    let ours = bytes(|| drop(watch::channel(0_u64)));
+    let tokios = bytes(|| drop(theirs::watch::channel(0_u64)));
+    assert!(ours <= tokios, "watch: {ours}, tokio {tokios}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock,
 //! which fails the model.
 use super::{
-    channel,
+    Receiver, channel,
     error::{RecvError, TryRecvError},
 };
 use crate::blocking::block_on;
@@ -59,6 +59,69 @@ fn send_beside_two_waits_wakes_both() {
         assert_eq!(block_on(rx.recv()), Ok(7));
         waiting.join().unwrap();
         sending.join().unwrap();
+    });
+}
+
+/// A second receiver is created, and waits, while the last sender is dropped. Fails if
+/// `drop_sender` does not take the lock of the tail before it wakes, or if `subscribe` chooses the
+/// list after it has counted the receiver.
+#[test]
+fn new_receiver_beside_the_end_is_woken() {
+    model(|| {
+        let (tx, rx) = channel::<u8>(1);
+        let waiting = thread::spawn(move || {
+            let mut second = rx.resubscribe();
+            assert_eq!(block_on(second.recv()), Err(RecvError::Closed));
+        });
+        // The channel ends on this thread, after the join: the checker does not see std's `Arc`.
+        let _weak = tx.downgrade();
+        drop(tx);
+        waiting.join().unwrap();
+    });
+}
+
+/// Two receivers are created at the same time, and both need the lists. Fails if `make_more`
+/// replaces lists that are there.
+#[test]
+fn two_new_receivers_beside_the_end_are_woken() {
+    Model::new().bound(2).check(|| {
+        let (tx, rx) = channel::<u8>(1);
+        let end = |mut receiver: Receiver<u8>| {
+            assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
+        };
+        let second = thread::spawn(move || end(rx.resubscribe()));
+        let other = tx.clone();
+        let third = thread::spawn(move || {
+            let receiver = other.subscribe();
+            drop(other);
+            end(receiver);
+        });
+        // As above.
+        let _weak = tx.downgrade();
+        drop(tx);
+        second.join().unwrap();
+        third.join().unwrap();
+    });
+}
+
+/// A second receiver is created while a value is sent: it gets the value or the end. Fails as the
+/// model above, or if `send` looks for the lists before it has put the value.
+#[test]
+fn new_receiver_beside_a_send_gets_the_value_or_the_end() {
+    Model::new().bound(3).check(|| {
+        let (tx, rx) = channel(1);
+        let waiting = thread::spawn(move || {
+            let mut second = rx.resubscribe();
+            match block_on(second.recv()) {
+                Ok(value) => assert_eq!(value, 7),
+                Err(error) => assert_eq!(error, RecvError::Closed),
+            }
+        });
+        // As above.
+        let _weak = tx.downgrade();
+        assert!(tx.send(7).is_ok());
+        drop(tx);
+        waiting.join().unwrap();
     });
 }
 

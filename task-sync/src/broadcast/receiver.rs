@@ -1,8 +1,9 @@
 //! The receiving half of a broadcast channel.
 use super::{
     error::{RecvError, TryRecvError},
+    receiving::List,
     ring::Missing,
-    shared::{Shared, Tail},
+    shared::Shared,
 };
 use crate::{
     wait::{Condition, until},
@@ -44,6 +45,7 @@ pub struct Receiver<T> {
     pub(super) shared: Arc<Shared<T>>,
     /// The position of the next value. The receiver is counted for it, if it was sent.
     next: u64,
+    list: List,
 }
 
 // No code of a value or of a waker leaves the channel half changed if it panics.
@@ -53,8 +55,8 @@ impl<T> RefUnwindSafe for Receiver<T> {}
 impl<T> Receiver<T> {
     #[track_caller]
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        let next = shared.subscribe();
-        Self { shared, next }
+        let (next, list) = shared.subscribe();
+        Self { shared, next, list }
     }
 
     /// Returns the number of values that were sent and that this receiver has not got. If it is
@@ -181,8 +183,9 @@ impl<T> Receiver<T> {
     /// assert!(join(rx.recv(), count).now_or_never().is_none());
     /// ```
     pub fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
-        let mut tail = self.shared.tail();
-        tail.for_each(|waker, ()| f(&Waiting::new(waker, 1)));
+        self.shared
+            .receiving
+            .for_each(&mut |waker| f(&Waiting::new(waker, 1)));
     }
 
     /// Skips the values that were replaced, and returns their number.
@@ -306,11 +309,11 @@ impl<T> fmt::Debug for Receiver<T> {
 struct Receiving<'a, T>(&'a mut Receiver<T>);
 
 impl<T: Clone> Condition for Receiving<'_, T> {
-    type Shared = Tail;
+    type Shared = ();
     type Output = Result<T, RecvError>;
 
-    fn queue(&self) -> &Waiters<(), Tail> {
-        &self.0.shared.receiving
+    fn queue(&self) -> &Waiters<()> {
+        self.0.shared.receiving.tasks(self.0.list)
     }
 
     #[inline]
@@ -323,7 +326,9 @@ impl<T: Clone> Condition for Receiving<'_, T> {
         }
     }
 
-    fn may_be_met(&self, _: &Tail) -> bool {
-        self.0.shared.may_receive(self.0.next)
+    fn may_be_met(&self, &(): &()) -> bool {
+        let shared = &self.0.shared;
+        shared.receiving.mark_used(self.0.list);
+        shared.may_receive(self.0.next)
     }
 }

@@ -5,23 +5,28 @@
 //! | field | may be touched by |
 //! |---|---|
 //! | `ring` | see the front page of `ring.rs` |
-//! | `Tail` | the holder of the lock of `receiving` |
+//! | `tail` | the holder of its lock |
+//! | `receiving` | see the front page of `receiving.rs` |
 //! | `senders`, `weak_senders` | anyone |
 //!
 //! # Rules
 //!
-//! 1. A value is put under the lock of `receiving`, with the number of receivers at that moment. A
+//! 1. A value is put under the lock of `tail`, with the number of receivers at that moment. A
 //!    receiver begins at the tail's position, under the same lock. So it is counted for each value
 //!    from there on, until it leaves.
 //! 2. A receiver that leaves lowers `Tail::receivers`, and then gives up each value that it has not
 //!    got.
-//! 3. `senders` never rises from zero. The drop that lowers it to zero then locks `receiving` and
-//!    wakes all. So a receiver that finds no sender, and then no value, has got all values.
-use super::ring::{MAX_RECEIVERS, Missing, Ring};
+//! 3. `senders` never rises from zero. The drop that lowers it to zero then wakes all tasks
+//!    of `receiving`. So a receiver that finds no sender, and then no value, has got all values.
+use super::{
+    receiving::{List, Receiving},
+    ring::{MAX_RECEIVERS, Missing, Ring},
+};
 use crate::{
+    lock::{Lock, LockGuard},
     panics::{drop_each, resume},
     wait::Condition,
-    waiters::{Locked, Waiters},
+    waiters::Waiters,
 };
 use alloc::sync::Arc;
 use sync_shim::atomic::{
@@ -31,8 +36,10 @@ use sync_shim::atomic::{
 
 pub(super) struct Shared<T> {
     pub(super) ring: Ring<T>,
-    /// The tasks that wait for a value, and the tail. The lock's holder is the ring's sender.
-    pub(super) receiving: Waiters<(), Tail>,
+    /// The lock's holder is the ring's sender.
+    tail: Lock<Tail>,
+    /// The tasks that wait for a value.
+    pub(super) receiving: Receiving,
     /// The tasks that wait until there is no receiver.
     pub(super) closing: Waiters<()>,
     senders: AtomicUsize,
@@ -54,15 +61,16 @@ impl<T> Shared<T> {
         };
         Arc::new(Self {
             ring: Ring::new(capacity),
-            receiving: Waiters::new(tail),
+            tail: Lock::new(tail),
+            receiving: Receiving::new(),
             closing: Waiters::new(()),
             senders: AtomicUsize::new(1),
             weak_senders: AtomicUsize::new(0),
         })
     }
 
-    pub(super) fn tail(&self) -> Locked<'_, (), Tail> {
-        self.receiving.lock()
+    pub(super) fn tail(&self) -> LockGuard<'_, Tail> {
+        self.tail.lock()
     }
 
     /// Puts a value for all receivers, and wakes those that wait. Returns their number.
@@ -81,14 +89,17 @@ impl<T> Shared<T> {
         tail.position = position.wrapping_add(1);
         // SAFETY: the lock's holder is the sender. `subscribe` bounds the number of receivers.
         let replaced = unsafe { self.ring.put(position, value, receivers) };
-        tail.wake_all(|()| ());
+        drop(tail);
+        self.receiving.wake_all();
         drop(replaced);
         Ok(receivers)
     }
 
-    /// Adds a receiver, and returns its position.
+    /// Adds a receiver, and returns its position, and the list of its waits.
     #[track_caller]
-    pub(super) fn subscribe(&self) -> u64 {
+    pub(super) fn subscribe(&self) -> (u64, List) {
+        let others = self.tail().receivers;
+        let list = self.receiving.choose(others);
         let mut tail = self.tail();
         let (receivers, position) = (tail.receivers, tail.position);
         if receivers < MAX_RECEIVERS {
@@ -96,7 +107,7 @@ impl<T> Shared<T> {
         }
         drop(tail);
         assert!(receivers < MAX_RECEIVERS, "too many receivers");
-        position
+        (position, list)
     }
 
     /// Ends the receiver whose next position is `next`.
@@ -150,7 +161,9 @@ impl<T> Shared<T> {
     pub(super) fn drop_sender(&self) {
         // Ordering: Release pairs with the Acquire of `senders`.
         if self.senders.fetch_sub(1, Release) == 1 {
-            self.tail().wake_all(|()| ());
+            // Rule 2 of `receiving.rs`.
+            drop(self.tail());
+            self.receiving.wake_all();
         }
     }
 

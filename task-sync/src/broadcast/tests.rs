@@ -30,6 +30,40 @@ fn waiting_receivers_are_woken_once_each() {
     assert_eq!((first.try_recv(), second.try_recv()), (Ok(2), Ok(2)));
 }
 
+/// Fails if a pass of wakes leaves out a list, or if the end leaves out the lists of later
+/// receivers.
+#[test]
+fn many_receivers_are_woken_once_each_and_listed() {
+    let (tx, first) = channel(1);
+    let mut receivers: Vec<_> = (0..40).map(|_| first.resubscribe()).collect();
+    let (woken, waker) = Woken::new();
+    for round in 0..2 {
+        let mut waits: Vec<_> = receivers.iter_mut().map(|it| Box::pin(it.recv())).collect();
+        for wait in &mut waits {
+            assert!(poll(wait, &waker).is_pending());
+        }
+        let mut listed = 0;
+        first.for_each_waiter(|_| listed += 1);
+        assert_eq!((listed, woken.take()), (40, 0));
+        tx.send(round).unwrap();
+        assert_eq!(woken.take(), 40);
+        for wait in &mut waits {
+            assert_eq!(poll(wait, &waker), Poll::Ready(Ok(round)));
+        }
+    }
+    let mut waits: Vec<_> = receivers.iter_mut().map(|it| Box::pin(it.recv())).collect();
+    for wait in &mut waits {
+        assert!(poll(wait, &waker).is_pending());
+    }
+    // A wait that is dropped is in no list any more.
+    waits.truncate(30);
+    drop(tx);
+    assert_eq!(woken.take(), 30);
+    for wait in &mut waits {
+        assert_eq!(poll(wait, &waker), Poll::Ready(Err(RecvError::Closed)));
+    }
+}
+
 #[test]
 fn poll_with_another_waker_replaces_the_first() {
     let (tx, mut rx) = channel(2);

@@ -14,10 +14,13 @@
 //! waiter is overtaken only until it has been woken and polled once.
 //!
 //! Where tasks hold the lock while they wait for something, each woken task is overtaken, and each
-//! lock takes two wakes. So `HANDOFF` may stay set for a *run* of hand-overs. The first overtaking
-//! begins a run of one more hand-over. A run after which the next woken task is overtaken again is
-//! followed by one about twice as long, up to [`LONGEST_RUN`]; a woken task that was not overtaken
-//! halves the next run.
+//! lock takes two wakes. So `HANDOFF` may stay set for a *run* of hand-overs. A waiter that one
+//! task has overtaken begins a run about twice as long as the last one, up to [`LONGEST_RUN`]. The
+//! first run is of one more hand-over. A woken task that was not overtaken halves the next run.
+//!
+//! Where more than one task has overtaken the waiter, they held the lock for a shorter time than a
+//! switch of tasks takes. Then a run would cost a switch for each lock. So the waiter is handed the
+//! lock alone.
 //!
 //! # Fields
 //!
@@ -26,6 +29,8 @@
 //! | `LOCKED` | a task owns the lock | its owner-to-be, if it is clear | the owner |
 //! | `QUEUED` | a waiter is queued | the holder of the queue's lock | the same |
 //! | `WOKEN` | a waiter was released with `Turn::Try`, and has not tried yet | the holder of the queue's lock | the owner of that waiter |
+//! | `OVERTAKEN` | a task has taken the lock while `WOKEN` was set | that task | as `WOKEN`, and with it |
+//! | `OFTEN` | more than one task has done so | the later ones | as `WOKEN`, and with it |
 //! | `HANDOFF` | the first waiter was overtaken, or a run of hand-overs lasts | the holder of the queue's lock | the same |
 //!
 //! [`Run`] is under the lock of the queue.
@@ -73,16 +78,30 @@ const LOCKED: u32 = 1;
 const QUEUED: u32 = 2;
 const WOKEN: u32 = 4;
 const HANDOFF: u32 = 8;
+const OVERTAKEN: u32 = 16;
+const OFTEN: u32 = 32;
+/// The bits that the owner of a woken waiter clears.
+const ON_THE_WAY: u32 = WOKEN | OVERTAKEN | OFTEN;
+
+/// Returns the state after a task that was not woken has taken the free lock.
+const fn taken(state: u32) -> u32 {
+    let passes = match state & ON_THE_WAY {
+        0 => 0,
+        WOKEN => OVERTAKEN,
+        _ => OFTEN,
+    };
+    state | LOCKED | passes
+}
 
 /// The most hand-overs after the one to the waiter that was overtaken.
-const LONGEST_RUN: u8 = 63;
+const LONGEST_RUN: u16 = 1_023;
 
 /// How the lock is handed over: see the front page.
 pub(crate) struct Run {
     /// The length of the last run.
-    length: u8,
+    length: u16,
     /// How many hand-overs of this run are left, after the next one.
-    left: u8,
+    left: u16,
     /// A waiter was woken with `Turn::Try`, and no waiter was overtaken since.
     was_tried: bool,
 }
@@ -102,9 +121,12 @@ impl Run {
         self.was_tried = true;
     }
 
-    /// A waiter was overtaken.
-    fn begin(&mut self) {
-        self.length = (2 * self.length + 1).min(LONGEST_RUN);
+    /// A waiter was overtaken, by one task or by more.
+    fn begin(&mut self, is_often: bool) {
+        self.length = match is_often {
+            true => 0,
+            false => (2 * self.length + 1).min(LONGEST_RUN),
+        };
         self.left = self.length;
         self.was_tried = false;
     }
@@ -158,7 +180,7 @@ impl RawMutex {
             // Ordering: as in `try_lock`.
             match self
                 .state
-                .compare_exchange_weak(state, state | LOCKED, Acquire, Relaxed)
+                .compare_exchange_weak(state, taken(state), Acquire, Relaxed)
             {
                 Ok(_) => return true,
                 Err(now) => state = now,
@@ -197,9 +219,11 @@ impl RawMutex {
             _ if locked.goes_on() => 0,
             _ => HANDOFF,
         };
-        // Ordering: Release, as in `unlock`. A waiter that owns the lock now gets what this owner
-        // did by the mark on it.
-        self.state.fetch_and(!clear, Release);
+        // A waiter that owns the lock now gets what this owner did by the mark on it.
+        if clear != 0 {
+            // Ordering: Release, as in `unlock`.
+            self.state.fetch_and(!clear, Release);
+        }
         let waker = locked.pop_front(|turn| *turn = Turn::Own);
         drop(locked);
         if let Some(waker) = waker {
@@ -278,7 +302,7 @@ impl RawMutex {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);
         while state & LOCKED == 0 {
-            let owned = (state | LOCKED) & !WOKEN;
+            let owned = (state | LOCKED) & !ON_THE_WAY;
             // Ordering: as in `try_lock`.
             match self
                 .state
@@ -310,10 +334,10 @@ impl RawMutex {
         loop {
             let is_free = state & (LOCKED | HANDOFF) == 0;
             let now = match (is_free, was_woken) {
-                (true, false) => state | LOCKED,
-                (true, true) => (state | LOCKED) & !WOKEN,
+                (true, false) => taken(state),
+                (true, true) => (state | LOCKED) & !ON_THE_WAY,
                 (false, false) => state | QUEUED,
-                (false, true) => (state | QUEUED | HANDOFF) & !WOKEN,
+                (false, true) => (state | QUEUED | HANDOFF) & !ON_THE_WAY,
             };
             // Ordering: Acquire as in `try_lock`, if the lock is free. Relaxed on failure: the
             // value is the next guess.
@@ -331,7 +355,7 @@ impl RawMutex {
         }
         match was_woken {
             true => {
-                locked.begin();
+                locked.begin(state & OFTEN != 0);
                 // SAFETY: the caller's. `cancel` removes the waiter.
                 unsafe { locked.push_front(waiter, waker, Turn::Try) };
             }
@@ -362,7 +386,7 @@ impl RawMutex {
             Some(Turn::Own) => unsafe { self.unlock() },
             Some(Turn::Try) => {
                 // Ordering: Relaxed. `wake_first` looks again under the lock of the queue.
-                let before = self.state.fetch_and(!WOKEN, Relaxed);
+                let before = self.state.fetch_and(!ON_THE_WAY, Relaxed);
                 if before & (LOCKED | QUEUED) == QUEUED {
                     self.wake_first();
                 }

@@ -136,6 +136,26 @@ fn overtaken_waiter_begins_a_run_of_hand_overs() {
     drop(ready(&mut locks[2]));
 }
 
+/// Fails if the number of tasks that overtook the waiter does not matter.
+#[test]
+fn waiter_that_many_overtook_is_handed_the_lock_alone() {
+    let mutex = Mutex::new(0);
+    let held = now(mutex.lock());
+    let mut locks: Vec<_> = (0..2).map(|_| locking(&mutex)).collect();
+    for lock in &mut locks {
+        assert!(poll(lock, Waker::noop()).is_pending());
+    }
+    drop(held);
+    drop(mutex.try_lock().unwrap());
+    let overtaking = mutex.try_lock().unwrap();
+    assert!(poll(&mut locks[0], Waker::noop()).is_pending());
+    drop(overtaking);
+    assert!(mutex.try_lock().is_err(), "the first waiter owns the lock");
+    drop(ready(&mut locks[0]));
+    assert!(mutex.try_lock().is_ok(), "the second one is woken");
+    drop(ready(&mut locks[1]));
+}
+
 #[test]
 fn last_overtaken_waiter_is_dropped_and_the_lock_is_free() {
     let mutex = Mutex::new(0);

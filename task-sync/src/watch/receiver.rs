@@ -245,7 +245,8 @@ impl<T> Receiver<T> {
     /// ```
     pub fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
         self.shared
-            .for_each_receiver(&mut |waker| f(&Waiting::new(waker, 1)));
+            .changed
+            .for_each(&mut |waker| f(&Waiting::new(waker, 1)));
     }
 }
 

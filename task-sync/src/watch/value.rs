@@ -9,7 +9,7 @@
 //! | `value` | readers and the writer, as the lock allows |
 //! | `version` | read by anyone; written by the writer, and by the drop of the last sender |
 //! | `receivers`, `senders` | anyone |
-//! | `used` | a bit for each list of `changed`, which the holder of the list's lock changes |
+//! | `changed` | see the front page of `lists.rs`; its event is a change of `version` |
 //!
 //! `version` is a count of changes and one bit, `CLOSED`: there is no sender.
 //!
@@ -19,26 +19,18 @@
 //!    its version together.
 //! 2. The drop of the last sender sets `CLOSED`. No writer is left then, so a writer may raise the
 //!    version by a load and a store.
-//! 3. A thread that changed `version` then wakes all tasks in the lists of `changed`. A drop of the
-//!    last receiver does so with `closing`.
+//! 3. A thread that changed `version` then wakes all tasks in `changed`. A drop of the last
+//!    receiver does so with `closing`.
 //! 4. A reader does not enter while a thread sleeps for the lock. So readers do not shut out a
 //!    writer.
-//! 5. A thread that changed `version` then reads `used` by a read-modify-write, and locks the lists
-//!    whose bits are set. A task that is to wait takes its list's lock, makes sure that the bit is
-//!    set, and looks at `version`. If the bit was set after that read, the task that set it has
-//!    acquired the change, and so has each task that held the lock later: none of them waits.
-//!    Otherwise the thread finds the bit, and then the tasks of the list. The bit of a list that a
-//!    thread finds empty is cleared. So a send does not lock lists that are not used.
 use crate::{
+    lists::{LISTS, Lists},
     parking::{LOCKED, PARKED, Parking, UNIT},
     wait::Condition,
     waiters::Waiters,
 };
 use alloc::sync::Arc;
-use core::{
-    ops::{Deref, DerefMut},
-    task::Waker,
-};
+use core::ops::{Deref, DerefMut};
 use sync_shim::{
     atomic::{
         AtomicUsize,
@@ -61,17 +53,6 @@ impl Version {
         Self(self.0.wrapping_sub(STEP))
     }
 }
-
-/// The number of lists of tasks that wait for a change. So tasks that wait again seldom meet the
-/// pass that wakes, or each other. There are few under a model. In a simulation there is one, as
-/// the order of wakes must not depend on addresses.
-const LISTS: usize = if cfg!(selvedge_sim) {
-    1
-} else if cfg!(any(selvedge_loom, selvedge_shuttle)) {
-    2
-} else {
-    8
-};
 
 /// The list of a receiver's waits. A model numbers its receivers in turn, so that each run of it
 /// uses the same lists. Else the address of a wait chooses.
@@ -118,8 +99,7 @@ pub(super) struct Shared<T> {
     receivers: AtomicUsize,
     senders: AtomicUsize,
     parking: Parking,
-    changed: [Waiters<()>; LISTS],
-    used: AtomicUsize,
+    pub(super) changed: Lists,
     pub(super) closing: Waiters<()>,
     value: UnsafeCell<T>,
 }
@@ -138,47 +118,10 @@ impl<T> Shared<T> {
             receivers: AtomicUsize::new(0),
             senders: AtomicUsize::new(1),
             parking: Parking::new(),
-            changed: core::array::from_fn(|_| Waiters::new(())),
-            used: AtomicUsize::new(0),
+            changed: Lists::new(),
             closing: Waiters::new(()),
             value: UnsafeCell::new(value),
         })
-    }
-
-    /// Wakes all tasks that wait for a change, which the caller has made.
-    fn wake_receivers(&self) {
-        // Ordering: Release pairs with the Acquire of `mark_used`: see rule 5. Acquire is not
-        // needed: the locks order the lists.
-        let used = self.used.fetch_or(0, Release);
-        let mut pass = Pass { shared: self, used };
-        pass.wake();
-    }
-
-    /// Wakes the tasks of a list.
-    fn wake_list(&self, index: usize) {
-        let locked = self.changed[index].lock();
-        if locked.is_empty() {
-            // Ordering: Relaxed. The lock orders it (rule 5).
-            self.used.fetch_and(!(1 << index), Relaxed);
-        }
-        locked.wake_all(|()| ());
-    }
-
-    /// Marks a list as used, before a look at the version. The caller holds its lock.
-    fn mark_used(&self, index: usize) {
-        let bit = 1 << index;
-        // Ordering: Relaxed. The bit is cleared under the lock alone.
-        if self.used.load(Relaxed) & bit == 0 {
-            // Ordering: Acquire pairs with the Release of `wake_receivers`: see rule 5.
-            self.used.fetch_or(bit, Acquire);
-        }
-    }
-
-    /// Calls `f` for each task that waits for a change.
-    pub(super) fn for_each_receiver(&self, f: &mut dyn FnMut(&Waker)) {
-        for list in &self.changed {
-            list.lock().for_each(|waker, ()| f(waker));
-        }
     }
 
     /// Returns the version, and whether there is no sender.
@@ -209,7 +152,7 @@ impl<T> Shared<T> {
         // Ordering: Release pairs with the Acquire of `version`.
         self.version.store(version.wrapping_add(STEP), Release);
         drop(writing);
-        self.wake_receivers();
+        self.changed.wake_all();
         Some(changed)
     }
 
@@ -242,38 +185,13 @@ impl<T> Shared<T> {
         if self.senders.fetch_sub(1, AcqRel) == 1 {
             // Ordering: Release pairs with the Acquire of `version`.
             self.version.fetch_or(CLOSED, Release);
-            self.wake_receivers();
+            self.changed.wake_all();
         }
     }
 
     pub(super) fn senders(&self) -> usize {
         // Ordering: Relaxed, the number is only reported.
         self.senders.load(Relaxed)
-    }
-}
-
-/// A pass over the lists that were in use when it began.
-struct Pass<'a, T> {
-    shared: &'a Shared<T>,
-    /// A bit for each list that is left.
-    used: usize,
-}
-
-impl<T> Pass<'_, T> {
-    /// Wakes the tasks of the lists that are left.
-    fn wake(&mut self) {
-        while self.used != 0 {
-            let index = self.used.trailing_zeros() as usize;
-            self.used &= self.used - 1;
-            self.shared.wake_list(index);
-        }
-    }
-}
-
-impl<T> Drop for Pass<'_, T> {
-    /// Goes on if a wake unwinds: without `std` a panic is not caught.
-    fn drop(&mut self) {
-        self.wake();
     }
 }
 
@@ -369,7 +287,7 @@ impl<T> Condition for Changed<'_, T> {
     type Output = Result<(), super::error::RecvError>;
 
     fn queue(&self) -> &Waiters<()> {
-        &self.shared.changed[self.list.index(self.seen)]
+        self.shared.changed.list(self.list.index(self.seen))
     }
 
     #[inline]
@@ -383,7 +301,7 @@ impl<T> Condition for Changed<'_, T> {
     }
 
     fn may_be_met(&self, &(): &()) -> bool {
-        self.shared.mark_used(self.list.index(self.seen));
+        self.shared.changed.mark_used(self.list.index(self.seen));
         let (version, is_closed) = self.shared.version();
         version != *self.seen || is_closed
     }

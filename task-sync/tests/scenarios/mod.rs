@@ -144,8 +144,12 @@ pub fn mpsc_unbounded(senders: u64, each: u64) {
 /// The ring has room for all, so nobody lags. Each receiver gets each message.
 pub fn broadcast(senders: u64, receivers: u64, each: u64) {
     let (sender, first) = broadcast::channel::<Message>((senders * each) as usize);
-    let others = (1..receivers).map(|_| sender.subscribe());
-    let queues: Vec<_> = others.chain([first]).collect();
+    let early: Vec<_> = (1..receivers / 2).map(|_| sender.subscribe()).collect();
+    // Behind so many, a receiver waits in one of several lists.
+    let spare: Vec<_> = (0..8).map(|_| sender.subscribe()).collect();
+    let late = (receivers / 2..receivers).map(|_| sender.subscribe());
+    let queues: Vec<_> = early.into_iter().chain(late).chain([first]).collect();
+    drop(spare);
     let receivers = queues.into_iter().map(|mut receiver| {
         thread::spawn(move || {
             let mut received = Received::new(senders);

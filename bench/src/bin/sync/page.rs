@@ -227,7 +227,7 @@ All samples are of one process. In a round, each peer runs on our runtime and on
 - `task-sync` charges the budget of our runtime, and tokio's primitives that of tokio's runtime. No other pair \
              charges one: there a task whose operations are all ready goes on without end, which saves switches.
 - Some rows have two states, and a round is in one of them: either the tasks of one worker find no other worker \
-             at the lock, or all tasks queue. Hence the large spreads of `mutex_64_strict`, `rwlock_95` and \
+             at the lock, or all tasks queue. Hence the large spreads of `rwlock_95`, `mpmc_8_8` and \
              `mpsc_unbounded_8_across`.
 - [The log](log.md#channels-and-locks) says why rows miss their aims.
 

@@ -6,12 +6,14 @@ use super::*;
 enum Event {
     /// A waiter is woken with `Turn::Try`.
     Tries,
-    /// A waiter was overtaken; the new run has this length.
-    Begins(u8),
+    /// A waiter was overtaken by one task; the new run has this length.
+    Begins(u16),
+    /// A waiter was overtaken by more than one.
+    Ends,
     /// This many hand-overs go on with the run, and the next one ends it.
-    Lasts(u8),
+    Lasts(u16),
 }
-use Event::{Begins, Lasts, Tries};
+use Event::{Begins, Ends, Lasts, Tries};
 
 #[track_caller]
 fn check(events: &[Event]) {
@@ -20,9 +22,10 @@ fn check(events: &[Event]) {
         match *event {
             Tries => run.tries(),
             Begins(length) => {
-                run.begin();
+                run.begin(false);
                 assert_eq!(run.length, length, "{index}: {event:?}");
             }
+            Ends => run.begin(true),
             Lasts(hand_overs) => {
                 let went_on = (0..).take_while(|_| run.goes_on()).count();
                 assert_eq!(went_on, usize::from(hand_overs), "{index}: {event:?}");
@@ -44,7 +47,7 @@ fn run_ends_after_as_many_hand_overs_as_its_length() {
 /// Fails if the length is not doubled, or has another limit.
 #[test]
 fn run_after_an_overtaking_doubles_up_to_the_limit() {
-    let lengths = [1, 3, 7, 15, 31, 63, 63, 63];
+    let lengths = [1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023];
     for count in 1..=lengths.len() {
         let mut events: Vec<_> = lengths[..count].iter().copied().map(Begins).collect();
         events.push(Lasts(lengths[count - 1]));
@@ -81,4 +84,22 @@ fn each_wake_without_an_overtaking_halves_the_next_run() {
     ]);
     check(&[Begins(1), Begins(3), Tries, Tries, Tries, Tries, Begins(1)]);
     check(&[Tries, Begins(1), Tries, Begins(3)]);
+}
+
+/// Fails if the length stays, or is not shorter after that.
+#[test]
+fn overtaking_by_many_ends_the_runs() {
+    check(&[Begins(1), Begins(3), Ends, Lasts(0), Begins(1), Lasts(1)]);
+}
+
+/// Fails if a bit is set without a woken waiter, or is not set at the second overtaking.
+#[test]
+fn state_counts_the_tasks_that_overtake_a_woken_waiter() {
+    assert_eq!(taken(0), LOCKED);
+    assert_eq!(taken(QUEUED), LOCKED | QUEUED);
+    let once = taken(WOKEN);
+    assert_eq!(once, WOKEN | OVERTAKEN | LOCKED);
+    let twice = taken(once & !LOCKED);
+    assert_eq!(twice, ON_THE_WAY | LOCKED);
+    assert_eq!(taken(twice & !LOCKED), twice);
 }
