@@ -318,7 +318,8 @@ impl Runner<'_> {
                 };
                 match self.one(&case)? {
                     Ok(entered) => {
-                        drop(passed.lock().expect("no panic").insert(case.name, entered))
+                        let mut passed = passed.lock().expect("no panic");
+                        passed.insert(case.name, entered);
                     }
                     Err(failure) => failed.lock().expect("no panic").push((case, failure)),
                 }

@@ -20,6 +20,13 @@ pub(super) struct Entry {
     /// The targets that are built: `lib`, or the name of a test. Empty for all of them.
     #[serde(default)]
     pub(super) targets: Vec<String>,
+    /// Packages of tests that are left out, as no test here needs them.
+    #[serde(default)]
+    pub(super) without: Vec<String>,
+    /// Packages of tests that the registry has not: each with a file in `xtask/facade` that stands
+    /// for the package.
+    #[serde(default)]
+    pub(super) stand_ins: BTreeMap<String, String>,
     /// The servers that the tests need.
     #[serde(default)]
     pub(super) servers: Vec<String>,

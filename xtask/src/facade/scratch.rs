@@ -58,7 +58,20 @@ pub(super) fn build(
     tokio: &Tokio,
 ) -> Result<Built> {
     let folder = scratch.join(format!("{}/{}-{}", tokio.name, entry.name, entry.version));
-    copy(package, &folder.join("package"), |_| None)?;
+    let text = fs::read_to_string(package.join("Cargo.toml"))?;
+    let mut text = without(&text, &entry.without)?;
+    for (name, file) in &entry.stand_ins {
+        let package = scratch.join("stand-ins").join(name);
+        let manifest =
+            format!("[package]\nname = {name:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n");
+        write(&package.join("Cargo.toml"), &manifest)?;
+        let source = fs::read(root.join("xtask/facade").join(file))?;
+        write(&package.join("src/lib.rs"), source)?;
+        text += &format!("\n[dev-dependencies.{name}]\npath = {package:?}\n");
+    }
+    copy(package, &folder.join("package"), |path| {
+        (path == Path::new("Cargo.toml")).then(|| text.clone())
+    })?;
     let Tokio {
         version,
         folder: at,
@@ -145,6 +158,27 @@ impl Built {
     }
 }
 
+/// Removes dependencies of the tests from a manifest, in which each has a table, as cargo writes it.
+fn without(manifest: &str, names: &[String]) -> Result<String> {
+    let is_of = |line: &str, name: &String| line.ends_with(&format!("dev-dependencies.{name}]"));
+    for name in names {
+        let is_there = manifest.lines().any(|line| is_of(line, name));
+        ensure!(is_there, "no test depends on {name}");
+    }
+    let mut left_out = false;
+    let mut text = String::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            left_out = names.iter().any(|name| is_of(line, name));
+        }
+        if !left_out {
+            text += line;
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
 /// Fails if the workspace has another tokio of version 1 than this one.
 fn check_graph(folder: &Path, tokio: &Tokio) -> Result<()> {
     let packages = workspace::load_graph(folder)?;
@@ -198,4 +232,18 @@ pub(crate) fn write(file: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     let folder = file.parent().context("a file has a folder")?;
     fs::create_dir_all(folder)?;
     fs::write(file, bytes).with_context(|| format!("writing {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_of_tests_are_left_out() {
+        let manifest = "[dev-dependencies.a]\nversion = '1'\nfeatures = [\n]\n[dependencies.a]\n\
+                        x = 1\n[target.'cfg(unix)'.dev-dependencies.a]\n\n[features]\n";
+        let left = without(manifest, &["a".into()]).unwrap();
+        assert_eq!(left, "[dependencies.a]\nx = 1\n[features]\n");
+        assert!(without(manifest, &["b".into()]).is_err());
+    }
 }

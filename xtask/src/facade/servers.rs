@@ -36,15 +36,18 @@ impl Servers {
         })
     }
 
-    /// Starts a server, unless it runs. Returns its port, or `None` if it is not installed.
-    pub(super) fn port(&mut self, name: &str) -> Result<Option<u16>> {
-        if let Some(server) = self.running.get(name) {
+    /// Starts a server, unless it runs: `redis`, or `redis@6379` where tests want that port.
+    /// Returns its port, or `None` if it is not installed.
+    pub(super) fn port(&mut self, server: &str) -> Result<Option<u16>> {
+        if let Some(server) = self.running.get(server) {
             return Ok(Some(server.port));
         }
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-            .local_addr()?
-            .port();
-        let folder = self.folder.path().join(name);
+        let (name, port) = server.split_once('@').unwrap_or((server, "0"));
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse()?));
+        let free = free.with_context(|| format!("port {port} for {name}"))?;
+        let port = free.local_addr()?.port();
+        drop(free);
+        let folder = self.folder.path().join(server);
         std::fs::create_dir(&folder)?;
         let command = match name {
             "redis" => redis(&folder, port),
@@ -63,13 +66,16 @@ impl Servers {
             .stderr(log);
         end_with_parent(&mut command);
         let child = command.spawn().with_context(|| name.to_owned())?;
-        let server = Server { child, port };
+        let started = Server { child, port };
         let begun = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             ensure!(begun.elapsed() < PATIENCE, "{name} does not listen");
             thread::sleep(Duration::from_millis(20));
         }
-        self.running.insert(name.to_owned(), server);
+        if name == "postgres" {
+            create_users(port)?;
+        }
+        self.running.insert(server.to_owned(), started);
         Ok(Some(port))
     }
 }
@@ -157,6 +163,51 @@ fn mosquitto(folder: &Path, port: u16) -> Result<Option<Command>> {
     Ok(Some(command))
 }
 
+/// How users with passwords log in. Each is named after its way.
+const HBA: &str = "host all pass_user all password\nhost all md5_user all md5\n\
+                   host all scram_user all scram-sha-256\n";
+
+/// Creates the users with passwords, all `password`, and the extensions that tests use.
+fn create_users(port: u16) -> Result<()> {
+    let client = program("psql").context("postgres is installed without psql")?;
+    let connect = || {
+        let mut client = Command::new(&client);
+        client.args([
+            "--host=127.0.0.1",
+            "--username=postgres",
+            "--no-psqlrc",
+            "--quiet",
+        ]);
+        client.arg(format!("--port={port}")).stderr(Stdio::null());
+        client
+    };
+    // A server that listens may still refuse users, as it starts.
+    let begun = Instant::now();
+    while !connect().arg("--command=").status()?.success() {
+        ensure!(begun.elapsed() < PATIENCE, "postgres accepts no user");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let mut client = connect();
+    for (user, encryption) in [
+        ("pass", "scram-sha-256"),
+        ("md5", "md5"),
+        ("scram", "scram-sha-256"),
+    ] {
+        client.arg(format!(
+            "--command=SET password_encryption = '{encryption}'"
+        ));
+        client.arg(format!(
+            "--command=CREATE ROLE {user}_user LOGIN PASSWORD 'password'"
+        ));
+    }
+    for extension in ["hstore", "citext", "ltree"] {
+        client.arg(format!(
+            "--command=CREATE EXTENSION IF NOT EXISTS {extension}"
+        ));
+    }
+    output_of(&mut client).map(drop)
+}
+
 /// Creates a cluster, whose superuser is `postgres`, without a password. The server refuses to run
 /// as root, so root runs it as the user `postgres`, which Debian's package creates.
 fn postgres(folder: &Path, port: u16) -> Result<Option<Command>> {
@@ -189,6 +240,9 @@ fn postgres(folder: &Path, port: u16) -> Result<Option<Command>> {
     ]);
     become_user(create.arg("--pgdata").arg(&data));
     output_of(&mut create)?;
+    let rules = data.join("pg_hba.conf");
+    let text = std::fs::read_to_string(&rules)?;
+    std::fs::write(&rules, HBA.to_owned() + &text)?;
     let mut command = Command::new(server);
     command.arg("-D").arg(&data).arg("-k").arg(folder);
     command.args(["-h", "127.0.0.1", "-F", "-p", &port.to_string()]);
