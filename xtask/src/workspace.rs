@@ -146,7 +146,7 @@ pub fn load_graph(folder: &Path) -> Result<Vec<Package>> {
 
 fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {
     let mut cargo = cargo();
-    cargo.args(["metadata", "--format-version=1", option]);
+    cargo.args(["metadata", "--quiet", "--format-version=1", option]);
     let cargo = cargo.current_dir(folder.unwrap_or(Path::new(".")));
     serde_json::from_str(&output_of(cargo)?).context("cargo metadata")
 }

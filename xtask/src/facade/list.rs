@@ -23,6 +23,13 @@ pub(super) struct Entry {
     /// Packages of tests that are left out, as no test here needs them.
     #[serde(default)]
     pub(super) without: Vec<String>,
+    /// Packages of tests that the manifest on the registry lacks, each with its version.
+    #[serde(default)]
+    pub(super) add: BTreeMap<String, String>,
+    /// Files that tests read outside of their package, each with the file of the package that takes
+    /// its place.
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
     /// Packages of tests that the registry has not: each with a file in `xtask/facade` that stands
     /// for the package.
     #[serde(default)]

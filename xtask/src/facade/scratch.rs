@@ -58,20 +58,15 @@ pub(super) fn build(
     tokio: &Tokio,
 ) -> Result<Built> {
     let folder = scratch.join(format!("{}/{}-{}", tokio.name, entry.name, entry.version));
-    let text = fs::read_to_string(package.join("Cargo.toml"))?;
-    let mut text = without(&text, &entry.without)?;
-    for (name, file) in &entry.stand_ins {
-        let package = scratch.join("stand-ins").join(name);
-        let manifest =
-            format!("[package]\nname = {name:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n");
-        write(&package.join("Cargo.toml"), &manifest)?;
-        let source = fs::read(root.join("xtask/facade").join(file))?;
-        write(&package.join("src/lib.rs"), source)?;
-        text += &format!("\n[dev-dependencies.{name}]\npath = {package:?}\n");
-    }
-    copy(package, &folder.join("package"), |path| {
+    let copied = folder.join("package");
+    let text = manifest(root, scratch, package, entry)?;
+    copy(package, &copied, |path| {
         (path == Path::new("Cargo.toml")).then(|| text.clone())
     })?;
+    for (file, from) in &entry.files {
+        let bytes = fs::read(package.join(from))?;
+        write(&copied.join(file), bytes)?;
+    }
     let Tokio {
         version,
         folder: at,
@@ -89,10 +84,40 @@ pub(super) fn build(
     write(&folder.join("pin/Cargo.toml"), &pin)?;
     write(&folder.join("pin/src/lib.rs"), "")?;
     check_graph(&folder, tokio)?;
+    compile(root, &copied, entry)
+}
+
+/// Returns the manifest of a crate's package, with other dependencies of the tests where the list
+/// of crates says so. Writes the packages that stand for missing ones.
+fn manifest(root: &Path, scratch: &Path, package: &Path, entry: &Entry) -> Result<String> {
+    let text = fs::read_to_string(package.join("Cargo.toml"))?;
+    let mut text = without(&text, &entry.without)?;
+    for (name, version) in &entry.add {
+        text += &format!("\n[dev-dependencies.{name}]\nversion = {version:?}\n");
+    }
+    for (name, file) in &entry.stand_ins {
+        let package = scratch.join("stand-ins").join(name);
+        let manifest =
+            format!("[package]\nname = {name:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n");
+        write(&package.join("Cargo.toml"), &manifest)?;
+        let source = fs::read(root.join("xtask/facade").join(file))?;
+        write(&package.join("src/lib.rs"), source)?;
+        text += &format!("\n[dev-dependencies.{name}]\npath = {package:?}\n");
+    }
+    Ok(text)
+}
+
+/// Builds the tests of the package in a folder.
+fn compile(root: &Path, folder: &Path, entry: &Entry) -> Result<Built> {
     let mut build = cargo();
     // The folder chooses the package: its dependencies may need a package with its name.
-    build.current_dir(folder.join("package"));
-    build.args(["build", "--keep-going", "--message-format=json"]);
+    build.current_dir(folder);
+    build.args([
+        "test",
+        "--no-run",
+        "--no-fail-fast",
+        "--message-format=json",
+    ]);
     build
         .arg("--target-dir")
         .arg(root.join("target/facade/build"));
@@ -114,7 +139,7 @@ pub(super) fn build(
     let output = build.output().context("cargo build")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let mut built = Built {
-        folder: folder.join("package"),
+        folder: folder.to_owned(),
         programs: BTreeMap::new(),
         errors: BTreeMap::new(),
     };
