@@ -23,7 +23,7 @@ pub(super) struct Entry {
     /// Packages of tests that are left out, as no test here needs them.
     #[serde(default)]
     pub(super) without: Vec<String>,
-    /// Packages of tests that the manifest on the registry lacks, each with its version.
+    /// Packages of tests that the manifest on the registry lacks, each with the lines of its table.
     #[serde(default)]
     pub(super) add: BTreeMap<String, String>,
     /// Files that tests read outside of their package, each with the file of the package that takes
@@ -56,10 +56,20 @@ pub(super) struct Skip {
     pub(super) why: String,
 }
 
+/// Crates whose tests do not run here, and the reason.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Absent {
+    pub(super) names: Vec<String>,
+    pub(super) why: String,
+}
+
 #[derive(Deserialize)]
 struct List {
     #[serde(rename = "crate")]
     crates: Vec<Entry>,
+    #[serde(default)]
+    absent: Vec<Absent>,
 }
 
 impl Entry {
@@ -74,10 +84,19 @@ impl Entry {
     }
 }
 
+/// Returns the crates whose tests do not run here.
+pub(super) fn absent(root: &Path) -> Result<Vec<Absent>> {
+    Ok(list(root)?.absent)
+}
+
+fn list(root: &Path) -> Result<List> {
+    let text = fs::read_to_string(root.join(FILE)).context(FILE)?;
+    toml::from_str(&text).context(FILE)
+}
+
 /// Returns the crates with these names, or all of them if there are no names.
 pub(super) fn read(root: &Path, names: &[String]) -> Result<Vec<Entry>> {
-    let text = fs::read_to_string(root.join(FILE)).context(FILE)?;
-    let mut crates = toml::from_str::<List>(&text).context(FILE)?.crates;
+    let mut crates = list(root)?.crates;
     for name in names {
         let known: Vec<_> = crates.iter().map(|entry| &*entry.name).collect();
         ensure!(

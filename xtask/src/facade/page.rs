@@ -1,5 +1,8 @@
 //! The page `docs/ecosystem.md`, and the results that it shows.
-use super::{Difference, Row};
+use super::{
+    Difference, Row,
+    list::{self, Absent},
+};
 use anyhow::{Context, Result};
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 
@@ -30,10 +33,10 @@ pub(super) fn write(root: &Path, rows: BTreeMap<String, Row>) -> Result<()> {
     };
     all.extend(rows);
     fs::write(&file, serde_json::to_string_pretty(&all)? + "\n")?;
-    fs::write(root.join(PAGE), page(&all)?).context(PAGE)
+    fs::write(root.join(PAGE), page(&all, &list::absent(root)?)?).context(PAGE)
 }
 
-fn page(rows: &BTreeMap<String, Row>) -> Result<String> {
+fn page(rows: &BTreeMap<String, Row>, absent: &[Absent]) -> Result<String> {
     let mut text = BEGIN.to_owned();
     text += "| crate | tests that count | with the façade | others | with the façade |\n";
     text += "|---|--:|--:|--:|--:|\n";
@@ -49,6 +52,10 @@ fn page(rows: &BTreeMap<String, Row>) -> Result<String> {
     writeln!(text, "{}", line(&crates, sums))?;
     differences(&mut text, rows)?;
     left_out(&mut text, rows)?;
+    text += "\n## Crates whose tests do not run here\n\n| crates | reason |\n|---|---|\n";
+    for Absent { names, why } in absent {
+        writeln!(text, "| {} | {why} |", names.join(", "))?;
+    }
     Ok(text)
 }
 
@@ -130,10 +137,15 @@ mod tests {
         };
         let rows = [("x", row(vec![difference])), ("y", row(Vec::new()))];
         let rows = rows.map(|(name, row)| (name.to_owned(), row)).into();
-        let text = page(&rows).unwrap();
+        let absent = Absent {
+            names: vec!["z".into()],
+            why: "no tests".into(),
+        };
+        let text = page(&rows, &[absent]).unwrap();
         assert!(text.contains("| x 1.2.3 | 5 | 4 | 2 | 2 |"));
         assert!(text.contains("| **2 crates** | 10 | 9 | 4 | 4 |"));
         assert!(text.contains("| x `lib::a` | yes | the machine is the reason: a reason |"));
         assert!(text.contains("| y | 1 | t |  |"));
+        assert!(text.contains("| z | no tests |"));
     }
 }

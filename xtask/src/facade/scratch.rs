@@ -92,8 +92,8 @@ pub(super) fn build(
 fn manifest(root: &Path, scratch: &Path, package: &Path, entry: &Entry) -> Result<String> {
     let text = fs::read_to_string(package.join("Cargo.toml"))?;
     let mut text = without(&text, &entry.without)?;
-    for (name, version) in &entry.add {
-        text += &format!("\n[dev-dependencies.{name}]\nversion = {version:?}\n");
+    for (name, lines) in &entry.add {
+        text += &format!("\n[dev-dependencies.{name}]\n{lines}\n");
     }
     for (name, file) in &entry.stand_ins {
         let package = scratch.join("stand-ins").join(name);
