@@ -54,8 +54,8 @@ pub(crate) fn list(program: &Path) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// Runs a test in a process of its own, in `folder` and with these variables. Returns how it failed,
-/// and its output. The output of a test that failed stays in `log`.
+/// Runs a test in a process of its own, in `folder` and with these variables. Returns how it
+/// failed, and its output. The output of a test that failed stays in `log`.
 pub(crate) fn run(
     folder: &Path,
     program: &Path,

@@ -56,7 +56,7 @@ pub(crate) struct Options {
     page: bool,
 }
 
-/// What the tests of a crate did with one tokio.
+/// The results of the tests of a crate with one tokio.
 #[derive(Default, Serialize, Deserialize)]
 struct Results {
     version: String,

@@ -1,4 +1,4 @@
-//! The messages that cargo writes as JSON: diagnostics of the compiler, and programs that are built.
+//! The messages that cargo writes as JSON: diagnostics of the compiler, and built programs.
 use serde::Deserialize;
 use std::{iter, ops::Range, path::PathBuf};
 

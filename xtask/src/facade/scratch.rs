@@ -183,7 +183,7 @@ impl Built {
     }
 }
 
-/// Removes dependencies of the tests from a manifest, in which each has a table, as cargo writes it.
+/// Removes dependencies of the tests from a manifest. Each has a table there, as cargo writes it.
 fn without(manifest: &str, names: &[String]) -> Result<String> {
     let is_of = |line: &str, name: &String| line.ends_with(&format!("dev-dependencies.{name}]"));
     for name in names {
