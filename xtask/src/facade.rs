@@ -39,7 +39,8 @@ mod servers;
 /// Options of `cargo xtask facade`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The crates whose tests run; without any, all those of `xtask/facade/crates.toml`.
+    /// The crates whose tests run; without any, all those of `xtask/facade/crates.toml` that are
+    /// not on trial.
     #[arg(value_name = "CRATE")]
     crates: Vec<String>,
     /// The most time that a test may take. A test that takes longer is killed, and counts as hung.

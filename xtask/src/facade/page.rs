@@ -26,14 +26,21 @@ compared.
 
 /// Writes the page, with these results in the place of older ones of the same crates.
 pub(super) fn write(root: &Path, rows: BTreeMap<String, Row>) -> Result<()> {
-    let file = root.join(RESULTS);
-    let mut all: BTreeMap<String, Row> = match fs::read_to_string(&file) {
-        Ok(text) => serde_json::from_str(&text).context(RESULTS)?,
-        Err(_) => BTreeMap::new(),
-    };
+    let mut all = kept(root)?;
     all.extend(rows);
-    fs::write(&file, serde_json::to_string_pretty(&all)? + "\n")?;
+    fs::write(
+        root.join(RESULTS),
+        serde_json::to_string_pretty(&all)? + "\n",
+    )?;
     fs::write(root.join(PAGE), page(&all, &list::absent(root)?)?).context(PAGE)
+}
+
+/// Returns the results that the page shows.
+fn kept(root: &Path) -> Result<BTreeMap<String, Row>> {
+    match fs::read_to_string(root.join(RESULTS)) {
+        Ok(text) => serde_json::from_str(&text).context(RESULTS),
+        Err(_) => Ok(BTreeMap::new()),
+    }
 }
 
 fn page(rows: &BTreeMap<String, Row>, absent: &[Absent]) -> Result<String> {
@@ -123,6 +130,15 @@ mod tests {
             skipped: BTreeMap::new(),
             differences,
         }
+    }
+
+    /// Fails if somebody changed the page by hand, or changed the results or the list without it.
+    #[test]
+    fn page_shows_the_kept_results() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let shown = fs::read_to_string(root.join(PAGE)).unwrap();
+        let absent = list::absent(&root).unwrap();
+        assert_eq!(shown, page(&kept(&root).unwrap(), &absent).unwrap());
     }
 
     #[test]

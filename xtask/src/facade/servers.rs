@@ -99,15 +99,16 @@ fn end_with_parent(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     #[cfg(target_os = "linux")]
-    // SAFETY: the closure makes one system call, which takes no memory and no lock.
-    unsafe {
-        std::os::unix::process::CommandExt::pre_exec(command, || {
+    {
+        let ask = || {
             let signal = libc::c_ulong::from(libc::SIGKILL.unsigned_abs());
             // SAFETY: the call takes a number, and sets the signal for this process alone.
-            libc::prctl(libc::PR_SET_PDEATHSIG, signal);
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
             Ok(())
-        })
-    };
+        };
+        // SAFETY: the closure makes one system call, which takes no memory and no lock.
+        unsafe { std::os::unix::process::CommandExt::pre_exec(command, ask) };
+    }
 }
 
 /// Returns the path of a program, as a shell finds it, or in one of Debian's other folders.
