@@ -4,7 +4,9 @@
 //! taken that worker, and *waits* if another thread has it.
 //!
 //! 1. A thread that finds the worker takes it, and ticks it until the thread's own future is ready.
-//!    The thread polls that future first, and again after each tick in which the future was woken.
+//!    The thread polls that future first. A future that was woken waits behind the tasks that are
+//!    ready, as if it were queued: the thread polls it when no task is ready, and at the latest
+//!    after [`TURN`] ticks. So whatever was ready when the future yielded has run when it goes on.
 //! 2. A thread that finds no worker waits, and polls its own future meanwhile. A driving thread
 //!    that leaves puts the worker back, and one waiting thread takes over ([`handover`]).
 //! 3. A push unparks a driving thread, as it unparks any worker. The waker of the thread's own
@@ -49,7 +51,8 @@ use handover::{Entered, Handover};
 /// The worker of a runtime without threads of its own. A thread in `block_on` takes the worker.
 pub(crate) struct CurrentThread(Handover<Box<Worker<EventsPark>>>);
 
-/// The length of a turn. A `LocalRuntime` that runs its ready tasks gives turns to the runtime's
+/// The length of a turn: the most ticks between two polls of a driving thread's own future, once
+/// that future is woken. A `LocalRuntime` that runs its ready tasks gives turns to the runtime's
 /// tasks, with timers and sockets, and to the local tasks: this many ticks, then this many polls.
 pub(crate) const TURN: usize = 61;
 
@@ -250,18 +253,24 @@ impl<'a> Driving<'a> {
         });
         let waker = Waker::from(signal.clone());
         let mut cx = Context::from_waker(&waker);
+        // The ticks since the last poll of the future. The first poll comes at once.
+        let mut ticks = TURN;
         loop {
+            let is_due = signal.is_woken() && (ticks >= TURN || !worker.has_ready_tasks());
             // A wake after the `take` sets the flag again, and the unpark of that wake ends the
             // park below.
-            if !worker.core.shared.is_closing() && signal.take() {
+            if is_due && !worker.core.shared.is_closing() && signal.take() {
+                ticks = 0;
                 worker.core.shared.notify_standby();
                 if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                     return output;
                 }
             }
             match tick(worker) {
-                Tick::Ran => {}
+                Tick::Ran => ticks += 1,
                 Tick::Idle => {
+                    // Tasks may be queued that may not run yet: those of a group without quota.
+                    ticks = TURN;
                     // A task may have called `fork`. This panic is for the caller of `block_on`.
                     worker
                         .core

@@ -3,11 +3,15 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod bench;
+mod cases;
+mod expected;
+mod facade;
 mod flaky;
 mod guide;
 mod interrupt;
 mod links;
 mod lockfile;
+mod messages;
 mod minimal;
 mod modules;
 mod msrv;
@@ -67,6 +71,10 @@ enum Command {
     ///
     /// It copies them into target/tokio-tests, and downloads what they depend on.
     TokioTests(tokio_tests::Options),
+    /// Runs other projects' own tests with tokio, and with the façade in its place.
+    ///
+    /// It copies their packages into target/facade, and downloads what they depend on.
+    Facade(facade::Options),
     /// Runs the tests with the oldest Rust, and on other machines, with Debian's compiler.
     ///
     /// It downloads that compiler into target/platforms. The platforms are msrv and i686.
@@ -88,6 +96,7 @@ fn main() -> ExitCode {
         Command::TraceView(options) => trace::run(&options),
         Command::TokioItems(options) => tokio_items::run(&options),
         Command::TokioTests(options) => tokio_tests::run(&options),
+        Command::Facade(options) => facade::run(&options),
         Command::Platforms(options) => platforms::run(&options),
         Command::Flaky(options) => flaky::run(&options),
         Command::Loom

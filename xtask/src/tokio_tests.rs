@@ -7,27 +7,28 @@
 //! A function that does not compile is turned off, so that the other tests of its file run. Each
 //! test runs in a process of its own, with a time limit of its own. A test may fail only if a row
 //! of `tokio_tests/expected.toml` says why. A row whose test passes is an error too.
-use crate::{flaky, interrupt};
-use anyhow::{Context, Result, ensure};
-use expected::{Expected, Kind};
-use project::{
-    say,
-    workspace::{self, output_of},
+use crate::{
+    cases::{self, End, Failure},
+    expected::{Expected, Kind},
+    interrupt,
 };
+use anyhow::{Context, Result, ensure};
+use project::{say, workspace};
 use scratch::{Scratch, TestFile};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
+    fs,
     path::Path,
-    process::Command,
     sync::Mutex,
     thread,
     time::Duration,
 };
 
-mod expected;
 mod parts;
 mod scratch;
+
+/// The rows of the tests that may fail.
+const ROWS: &str = "xtask/tokio_tests/expected.toml";
 
 /// Options of `cargo xtask tokio-tests`.
 #[derive(clap::Args)]
@@ -43,40 +44,12 @@ pub(crate) struct Options {
     jobs: u8,
 }
 
-/// How a test failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
-    Failed,
-    Hung,
-    NotCompiled,
-}
-
-/// A test that did not pass.
-struct Failure {
-    test: String,
-    end: End,
-    /// The output of the test, or the compiler's message.
-    output: String,
-}
-
-impl Failure {
-    /// Returns the most telling line of the output: the message of the last panic, or else the last
-    /// line that is not empty.
-    fn line(&self) -> &str {
-        let line = match self.output.rsplit_once("panicked at") {
-            Some((_, panic)) => panic.lines().nth(1),
-            None => self.output.lines().rfind(|line| !line.is_empty()),
-        };
-        line.unwrap_or_default()
-    }
-}
-
 /// Runs the tests that the options name. Returns `false` if a test failed and no row says why, if a
 /// row's test passed, or if the user interrupted the command.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit > 0, "--limit is at least 1");
     let (_, root) = workspace::load()?;
-    let mut expected = Expected::read(&root)?;
+    let mut expected = Expected::read(&root, ROWS)?;
     let packages = workspace::load_all()?;
     let tokio = packages.iter().find(|package| package.name == "tokio");
     let tokio = tokio.context("the workspace does not use tokio")?;
@@ -129,7 +102,11 @@ fn run_all(
         };
         results.insert(name.clone(), empty);
         if let (Some(program), false) = (&file.program, file.compiles_nothing) {
-            tests.extend(list(program)?.into_iter().map(|test| (name, program, test)));
+            tests.extend(
+                cases::list(program)?
+                    .into_iter()
+                    .map(|test| (name, program, test)),
+            );
         }
     }
     say!("running {} tests", tests.len());
@@ -142,7 +119,8 @@ fn run_all(
                 break;
             };
             let log = logs.join(format!("{file}-{}.txt", test.replace("::", "-")));
-            let failure = run_one(folder, program, &test, &log, options)?;
+            let limit = Duration::from_secs(options.limit);
+            let failure = cases::run(folder, program, &test, &log, limit, &[])?;
             let mut results = results.lock().expect("no panic");
             let results = results.get_mut(file).expect("each file has results");
             match failure {
@@ -158,53 +136,6 @@ fn run_all(
         ends.try_for_each(|end| end.expect("a thread that runs tests does not panic"))
     })?;
     Ok(results.into_inner().expect("no panic"))
-}
-
-/// Returns the names of the tests in a program, without those that tokio ignores.
-fn list(program: &Path) -> Result<Vec<String>> {
-    let names = |more: &[&str]| -> Result<Vec<String>> {
-        let mut listing = Command::new(program);
-        let listing = output_of(listing.args(["--list", "--format=terse"]).args(more))?;
-        let names = listing
-            .lines()
-            .filter_map(|line| line.strip_suffix(": test"));
-        Ok(names.map(str::to_owned).collect())
-    };
-    let ignored = names(&["--ignored"])?;
-    let mut all = names(&[])?;
-    all.retain(|name| !ignored.contains(name));
-    Ok(all)
-}
-
-/// Runs a test in a process of its own. Returns how it failed, and its output. The output of a test
-/// that failed stays in `log`.
-fn run_one(
-    folder: &Path,
-    program: &Path,
-    test: &str,
-    log: &Path,
-    options: &Options,
-) -> Result<Option<(End, String)>> {
-    let file = File::create(log).with_context(|| format!("writing {}", log.display()))?;
-    let mut command = Command::new(program);
-    command
-        .args(["--exact", test, "--test-threads=1"])
-        .current_dir(folder)
-        .env("CARGO_MANIFEST_DIR", folder)
-        .stdout(file.try_clone()?)
-        .stderr(file);
-    // A process group, so that killing a hung test also kills its children.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut child = command.spawn().with_context(|| format!("running {test}"))?;
-    let status = flaky::end_of(&mut child, Duration::from_secs(options.limit))?;
-    if status.is_some_and(|status| status.success()) {
-        fs::remove_file(log)?;
-        return Ok(None);
-    }
-    let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
-    let end = status.map_or(End::Hung, |_| End::Failed);
-    Ok(Some((end, output)))
 }
 
 fn print_table(results: &BTreeMap<String, Results>) {
@@ -255,26 +186,4 @@ fn print_reasons(results: &BTreeMap<String, Results>, expected: &mut Expected) -
         say!("has a row, but did not fail: {test}");
     }
     unexplained == 0 && stale.is_empty()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn line_of_a_failure_is_the_message_of_the_last_panic() {
-        let line = |output: &str| {
-            let failure = Failure {
-                test: String::new(),
-                end: End::Failed,
-                output: output.to_owned(),
-            };
-            failure.line().to_owned()
-        };
-        let panics = "thread 'a' panicked at x.rs:1:1:\nfirst\nthread 'b' panicked at y.rs:2:2:\n\
-                      second\nnote\n";
-        assert_eq!(line(panics), "second");
-        assert_eq!(line("error: a\nlast\n\n"), "last");
-        assert_eq!(line(""), "");
-    }
 }

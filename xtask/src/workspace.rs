@@ -135,9 +135,18 @@ pub fn load_all() -> Result<Vec<Package>> {
     Ok(metadata(None, "--locked")?.packages)
 }
 
+/// Returns the members of the workspace at `folder` and all their dependencies on this system,
+/// which cargo resolves and fetches.
+pub fn load_graph(folder: &Path) -> Result<Vec<Package>> {
+    let version = output_of(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.context("rustc -vV names no host")?;
+    Ok(metadata(Some(folder), &format!("--filter-platform={host}"))?.packages)
+}
+
 fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {
     let mut cargo = cargo();
-    cargo.args(["metadata", "--format-version=1", option]);
+    cargo.args(["metadata", "--quiet", "--format-version=1", option]);
     let cargo = cargo.current_dir(folder.unwrap_or(Path::new(".")));
     serde_json::from_str(&output_of(cargo)?).context("cargo metadata")
 }

@@ -734,3 +734,56 @@ fn ended_slices_do_not_hold_up_timers_and_the_injector() {
         runtime.block_on(task).unwrap();
     }
 }
+
+/// Fails if the future goes on after the first of the tasks.
+#[test]
+fn yield_in_block_on_lets_all_ready_tasks_run() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let (sender, receiver) = oneshot::channel::<()>();
+        let woken = spawn(receiver);
+        let tasks: Vec<_> = (0..5).map(|_| spawn(async {})).collect();
+        yield_now().await;
+        assert!(tasks.iter().all(|task| task.is_finished()));
+        sender.send(()).unwrap();
+        let behind = spawn(async {});
+        yield_now().await;
+        assert!(woken.is_finished() && behind.is_finished());
+    });
+}
+
+/// Fails if a wake by a task lets the future overtake the tasks that were ready before.
+#[test]
+fn wake_of_block_on_waits_for_the_ready_tasks() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let first = spawn(async {});
+        let others: Vec<_> = (0..5).map(|_| spawn(async {})).collect();
+        first.await.unwrap();
+        assert!(others.iter().all(|task| task.is_finished()));
+    });
+}
+
+/// Fails if tasks that are always ready keep the future from its poll.
+#[test]
+fn woken_future_of_block_on_is_polled_within_61_ticks() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let polls = Arc::new(AtomicUsize::new(0));
+    for _ in 0..2 {
+        let polls = polls.clone();
+        runtime.spawn_detached(async move {
+            loop {
+                polls.fetch_add(1, SeqCst);
+                yield_now().await;
+            }
+        });
+    }
+    runtime.block_on(async {
+        for _ in 0..20 {
+            let before = polls.load(SeqCst);
+            yield_now().await;
+            let between = polls.load(SeqCst) - before;
+            assert!((1..=61).contains(&between), "{between}");
+        }
+    });
+}

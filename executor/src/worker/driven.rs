@@ -221,6 +221,12 @@ impl<P: Park> Worker<P> {
         tick
     }
 
+    /// Returns whether tasks are queued here or came from outside.
+    pub(crate) fn has_ready_tasks(&self) -> bool {
+        let core = &*self.core;
+        self.found.is_some() || !core.queue.is_empty() || core.shared.has_injected()
+    }
+
     /// Polls the parker, without a wait. Returns whether there were events.
     fn look(&mut self) -> bool {
         let core: &Core = &self.core;

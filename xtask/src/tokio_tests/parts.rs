@@ -4,6 +4,7 @@
 //! Tokens are enough for this: many of tokio's tests are arguments of a macro, which a parser of
 //! items does not enter. A part that is turned off stays on its lines, behind `#[cfg(any())]`,
 //! which never holds.
+use crate::messages::Places;
 use anyhow::{Result, anyhow};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::{collections::BTreeSet, ops::Range};
@@ -126,11 +127,6 @@ fn is_test(tokens: &[TokenTree]) -> bool {
             .is_some_and(|last| last.to_string().ends_with("test"))
     })
 }
-
-/// The bytes that an error points at. If a macro makes the code in question, there are several such
-/// places: those in the macro come before that of the macro's call. Of the places that lie in a
-/// part, the last one counts.
-pub(super) type Places = Vec<Range<usize>>;
 
 /// Turns the parts off that have an error. Returns the new text, and the names of the parts that
 /// are off now, except imports. `None` if an error is outside of all parts.

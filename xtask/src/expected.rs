@@ -1,10 +1,9 @@
-//! The tests of tokio that are expected to fail, each with the reason: `tokio_tests/expected.toml`.
+//! Tests of other projects that are expected to fail, each with the reason: a file of rows.
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// The file that lists them, and the documents that a row may quote.
-const FILE: &str = "xtask/tokio_tests/expected.toml";
+/// The documents that a row may quote.
 const DOCUMENTS: &[&str] = &[
     "docs/from-tokio.md",
     "guide/src/from-tokio.md",
@@ -12,9 +11,9 @@ const DOCUMENTS: &[&str] = &[
 ];
 
 /// Why a test fails.
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// The same happens, but a message has other words.
     Wording,
     /// The crates differ, as a document says.
@@ -32,7 +31,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Wording => "the message has other words",
             Self::Difference => "the crates differ, as a document says",
@@ -48,19 +47,19 @@ impl Kind {
 /// Tests of a file that fail for one reason.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Row {
+pub(crate) struct Row {
     /// The name of the file, without `.rs`.
     file: String,
     /// The tests: by their paths, or by the last names of these. The text of a call stands for the
     /// tests that the called macro makes. `*` stands for the tests of a file of which nothing
     /// compiles.
     tests: Vec<String>,
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     /// Text of the document that states the difference.
     see: Option<String>,
     /// Text that the test's output has, or the compiler's error.
     says: Option<String>,
-    why: String,
+    pub(crate) why: String,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +69,7 @@ struct List {
 }
 
 /// The rows, and which of their tests have failed.
-pub(super) struct Expected {
+pub(crate) struct Expected {
     rows: Vec<Row>,
     /// The row and the place in `tests` of each name that a failed test has used.
     used: BTreeSet<(usize, usize)>,
@@ -78,13 +77,13 @@ pub(super) struct Expected {
 
 impl Expected {
     /// Reads the rows. Fails if a row says nothing, or quotes a text that no document has.
-    pub(super) fn read(root: &Path) -> Result<Self> {
-        let text = fs::read_to_string(root.join(FILE)).context(FILE)?;
+    pub(crate) fn read(root: &Path, file: &str) -> Result<Self> {
+        let text = fs::read_to_string(root.join(file)).with_context(|| file.to_owned())?;
         let mut documents = String::new();
         for document in DOCUMENTS {
             documents += &fs::read_to_string(root.join(document)).context(*document)?;
         }
-        Self::parse(&text, &documents).context(FILE)
+        Self::parse(&text, &documents).with_context(|| file.to_owned())
     }
 
     fn parse(text: &str, documents: &str) -> Result<Self> {
@@ -116,7 +115,7 @@ impl Expected {
 
     /// Returns the row of a test that failed with this output. `compiles_nothing` says that nothing
     /// of its file compiles.
-    pub(super) fn row(
+    pub(crate) fn row(
         &mut self,
         file: &str,
         test: &str,
@@ -139,8 +138,13 @@ impl Expected {
         None
     }
 
+    /// Returns the files that the rows name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = String> {
+        self.rows.iter().map(|row| row.file.clone())
+    }
+
     /// Returns the tests of these files that rows name, but that did not fail.
-    pub(super) fn stale(&self, files: &BTreeSet<String>) -> Vec<String> {
+    pub(crate) fn stale(&self, files: &BTreeSet<String>) -> Vec<String> {
         let mut stale = Vec::new();
         for (at, row) in self.rows.iter().enumerate() {
             let may_pass = row.kind == Kind::Machine;
