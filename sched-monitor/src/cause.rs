@@ -106,7 +106,7 @@ fn cpu_time(thread: u32) -> Option<Duration> {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is valid for the write of a time. The system refuses a clock that there is not.
+    // SAFETY: `time` is valid for a write. The system refuses a clock that there is not.
     if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
         return None;
     }

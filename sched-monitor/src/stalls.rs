@@ -53,8 +53,8 @@ pub struct Stall {
     pub cause: Cause,
     /// How much CPU time the thread has had, and how long it has waited for a CPU, since the poll
     /// had lasted for half of the threshold. A wait that has not ended counts only if the thread
-    /// has not blocked meanwhile, and does not block now. `None` if the system does not report the times, or if there was
-    /// no round between half of the threshold and the report.
+    /// has not blocked meanwhile, and does not block now. `None` if the system does not report the
+    /// times.
     pub times: Option<Times>,
     /// How many reports the limit has held back since the last delivered report.
     pub held_back: u64,

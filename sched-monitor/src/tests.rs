@@ -338,7 +338,7 @@ fn poll_that_makes_calls_during_its_report_has_no_cause() {
 /// Fails if the only reading counts as both readings: then the report has times of nearly zero, and
 /// a cause. Also fails if the poll is never reported.
 #[test]
-fn poll_that_is_first_looked_at_late_is_reported_by_the_next_look() {
+fn poll_first_looked_at_late_is_reported_by_the_next_look() {
     let board = Board::of(1);
     let (sender, reports) = mpsc::channel();
     let report = move |stall: &Stall| sender.send(stall.clone()).unwrap();

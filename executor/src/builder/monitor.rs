@@ -71,9 +71,9 @@ impl Builder {
     ///
     /// A poll is long if it has lasted for 25 ms, or for the time that
     /// [`stall_threshold`](Self::stall_threshold) sets. The time in which its thread waits for a
-    /// CPU doesn't count, as far as the system reports it. The monitor calls the hook while the poll
-    /// still goes on, and again each time the poll's age has doubled. By default it calls the hook
-    /// at most [five times a minute](Self::stall_reports_per_minute), over all workers.
+    /// CPU doesn't count, as far as the system reports it. The monitor calls the hook while the
+    /// poll still goes on, and again each time the poll's age has doubled. By default it calls the
+    /// hook at most [five times a minute](Self::stall_reports_per_minute), over all workers.
     ///
     /// The monitor calls the hook in its own thread, so the hook must not block. In a program that
     /// depends on `sched-monitor` with its feature `backtrace`, a report has the
