@@ -23,7 +23,7 @@ use sync_shim::cell::UnsafeCell;
 /// | an unlock, while tasks wait | the lock is free; the first waiter is woken | the first waiter owns the lock |
 /// | a task locks, while a woken task is on its way | it gets the lock | it waits behind all others |
 /// | the woken task finds the lock taken | the next unlock makes it the owner | |
-/// | woken tasks find it taken again and again | each of the next unlocks, up to 64, makes the waiter that is first then the owner | |
+/// | woken tasks find it taken again and again, each by one taking | each of the next unlocks, up to 1,023, makes the waiter that is first then the owner | |
 /// | `try_lock` while tasks wait | gets the lock, if it is free | never gets it |
 ///
 /// So a critical section without an await does not wait for the scheduler, while others want the

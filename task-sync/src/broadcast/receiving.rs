@@ -10,12 +10,15 @@
 //! |---|---|
 //! | `first` | see the front page of `waiters.rs` |
 //! | `more` | read by anyone; written once, by a thread that creates a receiver |
+//! | `next` | counted up by each thread that creates a receiver with a list in `more` |
 //!
 //! # Rules
 //!
 //! 1. A thread that creates a receiver chooses the list. It sets `more` if it must, and then counts
 //!    the receiver under the lock of the tail.
-//! 2. A thread that wakes has had the lock of the tail since the event, or at the event.
+//! 2. `more` is set before there is a [`List`] of it, and never changes. So a receiver has one list
+//!    all its life.
+//! 3. A thread that wakes has had the lock of the tail since the event, or at the event.
 //!
 //! # Why no wake is lost
 //!
@@ -30,7 +33,7 @@ use crate::{
 use alloc::boxed::Box;
 use core::{ptr, task::Waker};
 use sync_shim::atomic::{
-    AtomicPtr,
+    AtomicPtr, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 
@@ -43,7 +46,14 @@ const FEW: usize = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
 
 pub(super) struct Receiving {
     first: Waiters<()>,
-    more: AtomicPtr<Lists>,
+    more: AtomicPtr<More>,
+}
+
+struct More {
+    lists: Lists,
+    /// The number of the next receiver's list, modulo that of the lists. Receivers come and go, so
+    /// their count would send newcomers to the same list again and again.
+    next: AtomicUsize,
 }
 
 /// The list of a receiver's waits: 0 is the first one, and others are one more than their number
@@ -59,7 +69,7 @@ impl Receiving {
         }
     }
 
-    fn more(&self) -> Option<&Lists> {
+    fn more(&self) -> Option<&More> {
         // Ordering: Acquire pairs with the Release of `make_more`.
         let more = self.more.load(Acquire);
         // SAFETY: the pointer is null, or of a box that lives as long as this value.
@@ -72,17 +82,25 @@ impl Receiving {
         if receivers < FEW {
             return List(0);
         }
-        if self.more().is_none() {
-            self.make_more();
-        }
-        List(1 + (receivers % LISTS) as u8)
+        let more = loop {
+            match self.more() {
+                Some(more) => break more,
+                None => self.make_more(),
+            }
+        };
+        // Ordering: Relaxed: the lists differ in nothing but their tasks.
+        let turn = more.next.fetch_add(1, Relaxed);
+        List(1 + (turn % LISTS) as u8)
     }
 
     #[cold]
     fn make_more(&self) {
-        let more = Box::into_raw(Box::new(Lists::new()));
-        // Ordering: Release pairs with the Acquire of `more`. Relaxed on failure: the pointer that
-        // is there is not used here.
+        let more = Box::into_raw(Box::new(More {
+            lists: Lists::new(),
+            next: AtomicUsize::new(0),
+        }));
+        // Ordering: Release pairs with the Acquire of `more`. Relaxed on failure: `more` loads the
+        // pointer that is there.
         let made = self
             .more
             .compare_exchange(ptr::null_mut(), more, Release, Relaxed);
@@ -95,7 +113,7 @@ impl Receiving {
     /// Returns the tasks that wait in a list that `choose` has returned.
     pub(super) fn tasks(&self, list: List) -> &Waiters<()> {
         match (list.0.checked_sub(1), self.more()) {
-            (Some(index), Some(more)) => more.list(usize::from(index)),
+            (Some(index), Some(more)) => more.lists.list(usize::from(index)),
             _ => &self.first,
         }
     }
@@ -103,13 +121,13 @@ impl Receiving {
     /// Marks a list as used, before a look for a value. The caller holds its lock.
     pub(super) fn mark_used(&self, list: List) {
         if let (Some(index), Some(more)) = (list.0.checked_sub(1), self.more()) {
-            more.mark_used(usize::from(index));
+            more.lists.mark_used(usize::from(index));
         }
     }
 
-    /// Wakes all tasks (rule 2).
+    /// Wakes all tasks (rule 3).
     pub(super) fn wake_all(&self) {
-        let _rest = Rest(self.more());
+        let _rest = Rest(self.more().map(|more| &more.lists));
         self.first.lock().wake_all(|()| ());
     }
 
@@ -117,7 +135,7 @@ impl Receiving {
     pub(super) fn for_each(&self, f: &mut dyn FnMut(&Waker)) {
         self.first.lock().for_each(|waker, ()| f(waker));
         if let Some(more) = self.more() {
-            more.for_each(f);
+            more.lists.for_each(f);
         }
     }
 }
@@ -142,5 +160,23 @@ impl Drop for Rest<'_> {
         if let Some(more) = self.0 {
             more.wake_all();
         }
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_sim))))]
+mod tests {
+    use super::*;
+
+    // Fails if the count of receivers chooses the list: it is the same for each of these.
+    #[test]
+    fn receivers_that_come_one_by_one_get_different_lists() {
+        let receiving = Receiving::new();
+        let mut seen = [0; 1 + LISTS];
+        for _ in 0..5 * LISTS {
+            let List(list) = receiving.choose(FEW);
+            seen[usize::from(list)] += 1;
+        }
+        assert_eq!(seen[0], 0);
+        assert!(seen[1..].iter().all(|&count| count == 5), "{seen:?}");
     }
 }
