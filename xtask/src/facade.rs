@@ -18,6 +18,7 @@ use crate::{
 use anyhow::{Context, Result, ensure};
 use list::Entry;
 use project::{say, workspace};
+use row::{Difference, Row};
 use scratch::{Built, Tokio};
 use serde::{Deserialize, Serialize};
 use servers::Servers;
@@ -33,6 +34,7 @@ use std::{
 mod list;
 mod marked;
 mod page;
+mod row;
 mod scratch;
 mod servers;
 
@@ -71,36 +73,6 @@ struct Results {
     second: BTreeSet<String>,
     /// The number of tests that did not run, by the reason.
     skipped: BTreeMap<String, usize>,
-}
-
-/// The results of a crate, for the table and the page.
-#[derive(Serialize, Deserialize)]
-struct Row {
-    version: String,
-    /// The tests that count, and those of them that pass with the façade.
-    counted: usize,
-    passed: usize,
-    /// The tests that pass with tokio but enter no runtime, and those of them that pass here.
-    others: usize,
-    others_passed: usize,
-    /// The tests that fail with tokio, and the targets that do not compile with it.
-    failed_on_tokio: usize,
-    not_compiled: Vec<String>,
-    skipped: BTreeMap<String, usize>,
-    /// The tests that pass with tokio and not with the façade.
-    differences: Vec<Difference>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Difference {
-    test: String,
-    /// Whether the test counts.
-    counts: bool,
-    end: End,
-    line: String,
-    /// The reason, from a row.
-    kind: Option<Kind>,
-    why: Option<String>,
 }
 
 /// Runs the tests of the crates that the options name. Returns `false` if a test failed and no row

@@ -1,7 +1,7 @@
 //! The page `docs/ecosystem.md`, and the results that it shows.
 use super::{
-    Difference, Row,
     list::{self, Absent},
+    row::{Difference, Row},
 };
 use anyhow::{Context, Result};
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
