@@ -1,4 +1,4 @@
-//! The checks that a simulation makes of a runtime while all threads wait ([`sync_shim::sim`]).
+//! The checks that a simulation makes of a runtime while no thread can run ([`sync_shim::sim`]).
 use crate::worker::shared::Shared;
 use std::time::Instant;
 use sync_shim::sim::Subject;

@@ -5,7 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `stat` | the thread's state |
-//! | `schedstat` | the thread's CPU time, which its clock tells more exactly, and the time that it waited for a CPU; a wait counts only when it has ended |
+//! | `schedstat` | the time that the thread waited for a CPU, if the wait has ended, and its CPU time |
 //! | `status` | how often the thread has blocked |
 //! | `syscall` | the number of the system call in which the thread blocks |
 //! | `wchan` | the function of the kernel in which the thread waits |

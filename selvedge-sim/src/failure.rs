@@ -14,7 +14,7 @@ pub enum Failure {
         /// The file, line and column, if they are known.
         place: Option<String>,
     },
-    /// Work is ready while all threads wait, and none of them was unparked.
+    /// Work is ready, and a thread that could take it waits, and was not unparked.
     LostWake(String),
     /// All threads wait, and no time limit ends a wait. Each thread is described.
     Deadlock(Vec<String>),

@@ -1,4 +1,4 @@
-//! Each wait of the crate, with wakers that a program seldom has: another one at each poll, one
+//! Waits of each primitive, with wakers that a program seldom has: another one at each poll, one
 //! that uses the primitive itself, one that panics.
 use std::{
     future::Future,

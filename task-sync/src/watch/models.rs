@@ -35,7 +35,7 @@ impl Before {
 /// Fails if `changed` does not look again under the lock, if `modify` wakes before it raises the
 /// version, or if the Release of the store in `modify` or the Acquire of `version` is Relaxed.
 ///
-/// Of rule 5 in `value.rs`: fails if the Release of `wake_receivers` or the Acquire of `mark_used`
+/// Of `lists.rs`: fails if the Release of `wake_all` or the Acquire of `mark_used`
 /// is Relaxed, if the read of `used` is a load, or if `may_be_met` looks at the version before it
 /// marks the list.
 #[test]
@@ -60,7 +60,7 @@ fn send_beside_a_wait_ends_it() {
 
 /// The receiver sees the last value, and then the end. Fails if `drop_sender` does not wake, if
 /// `changed` looks at the end before the version, or if the Release of `CLOSED` is Relaxed. Also
-/// fails if the bit of an empty list is cleared after the list's lock is released (rule 5).
+/// fails if the bit of an empty list is cleared after the list's lock is released.
 #[test]
 fn last_send_and_close_beside_a_wait_come_in_order() {
     Model::new().bound(3).check(|| {

@@ -33,10 +33,6 @@ pub(super) struct Entry {
     /// its place.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
-    /// Packages of tests that the registry has not: each with a file in `xtask/facade` that stands
-    /// for the package.
-    #[serde(default)]
-    pub(super) stand_ins: BTreeMap<String, String>,
     /// The servers that the tests need.
     #[serde(default)]
     pub(super) servers: Vec<String>,

@@ -12,9 +12,10 @@ const RESULTS: &str = "docs/verification/ecosystem.json";
 const BEGIN: &str = "\
 # Other projects' tests
 
-`cargo xtask facade --page` wrote this page. The command takes a crate's package from the registry,
-with the tests in it, and runs them twice: with tokio, and with [the façade](../tokio-facade) in its
-place by a patch. It fails if cargo's resolution has another tokio than the wanted one.
+`cargo xtask facade --page` writes this page from [the kept results](verification/ecosystem.json).
+The command takes a crate's package from the registry, with the tests in it, and runs them twice:
+with tokio, and with [the façade](../tokio-facade) in its place by a patch. It fails if cargo's
+resolution has another tokio than the wanted one.
 
 A test *counts* if it passes with tokio and enters a runtime there: the command's copy of tokio
 notes it in the function through which each thread enters one. The *others* pass with tokio without

@@ -59,7 +59,7 @@ pub(super) fn build(
 ) -> Result<Built> {
     let folder = scratch.join(format!("{}/{}-{}", tokio.name, entry.name, entry.version));
     let copied = folder.join("package");
-    let text = manifest(root, scratch, package, entry)?;
+    let text = manifest(package, entry)?;
     copy(package, &copied, |path| {
         (path == Path::new("Cargo.toml")).then(|| text.clone())
     })?;
@@ -88,21 +88,12 @@ pub(super) fn build(
 }
 
 /// Returns the manifest of a crate's package, with other dependencies of the tests where the list
-/// of crates says so. Writes the packages that stand for missing ones.
-fn manifest(root: &Path, scratch: &Path, package: &Path, entry: &Entry) -> Result<String> {
+/// of crates says so.
+fn manifest(package: &Path, entry: &Entry) -> Result<String> {
     let text = fs::read_to_string(package.join("Cargo.toml"))?;
     let mut text = without(&text, &entry.without)?;
     for (name, lines) in &entry.add {
         text += &format!("\n[dev-dependencies.{name}]\n{lines}\n");
-    }
-    for (name, file) in &entry.stand_ins {
-        let package = scratch.join("stand-ins").join(name);
-        let manifest =
-            format!("[package]\nname = {name:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n");
-        write(&package.join("Cargo.toml"), &manifest)?;
-        let source = fs::read(root.join("xtask/facade").join(file))?;
-        write(&package.join("src/lib.rs"), source)?;
-        text += &format!("\n[dev-dependencies.{name}]\npath = {package:?}\n");
     }
     Ok(text)
 }

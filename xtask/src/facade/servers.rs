@@ -51,7 +51,6 @@ impl Servers {
         std::fs::create_dir(&folder)?;
         let command = match name {
             "redis" => redis(&folder, port),
-            "nats" => nats(&folder, port),
             "mosquitto" => mosquitto(&folder, port)?,
             "postgres" => postgres(&folder, port)?,
             _ => bail!("no server {name}"),
@@ -134,19 +133,6 @@ fn redis(folder: &Path, port: u16) -> Option<Command> {
         &port.to_string(),
     ]);
     command.arg("--dir").arg(folder);
-    Some(command)
-}
-
-fn nats(folder: &Path, port: u16) -> Option<Command> {
-    let mut command = Command::new(program("nats-server")?);
-    command.args([
-        "--addr",
-        "127.0.0.1",
-        "--port",
-        &port.to_string(),
-        "--jetstream",
-    ]);
-    command.arg("--store_dir").arg(folder);
     Some(command)
 }
 
