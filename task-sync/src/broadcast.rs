@@ -28,7 +28,7 @@
 //!
 //! In read-modify-writes, where nothing contends. A *lock* is one of the channel's own, and costs
 //! one: that of the next position, or that of a list of waiting tasks. There is one list, and eight
-//! more once there are more than eight receivers.
+//! more once there were more than eight receivers.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -36,7 +36,7 @@
 //! | find the channel empty (`try_recv`, a poll) | 0 |
 //! | begin to wait | a lock, and a clone of the waker; 1 more if the task's list is one of the eight and is not in use |
 //! | send | two locks and 1, or 3 in place of 1 if a value is replaced that a receiver was to get |
-//! | send, with more than eight receivers | in addition 1, and a lock for each list in use |
+//! | send, once there were more than eight receivers | in addition 1, and a lock for each list in use, with 1 more if the list is empty |
 //! | wake tasks in a send | a lock for each 32, and their wakes |
 pub mod error;
 mod receiver;

@@ -14,13 +14,13 @@
 //! waiter is overtaken only until it has been woken and polled once.
 //!
 //! Where tasks hold the lock while they wait for something, each woken task is overtaken, and each
-//! lock takes two wakes. So `HANDOFF` may stay set for a *run* of hand-overs. A waiter that one
-//! task has overtaken begins a run about twice as long as the last one, up to [`LONGEST_RUN`]. The
-//! first run is of one more hand-over. A woken task that was not overtaken halves the next run.
+//! lock takes two wakes. So `HANDOFF` may stay set for a *run* of hand-overs. A waiter on whose way
+//! the lock was taken once begins a run about twice as long as the last one, up to [`LONGEST_RUN`].
+//! The first run is of one more hand-over. A woken task that was not overtaken halves the next run.
 //!
-//! Where more than one task has overtaken the waiter, they held the lock for a shorter time than a
-//! switch of tasks takes. Then a run would cost a switch for each lock. So the waiter is handed the
-//! lock alone.
+//! If the lock was taken more than once, its holders probably keep it for a shorter time than a
+//! switch of tasks takes. Then a run would cost a switch for each lock. So the waiter alone is
+//! handed the lock.
 //!
 //! # Fields
 //!
@@ -30,7 +30,7 @@
 //! | `QUEUED` | a waiter is queued | the holder of the queue's lock | the same |
 //! | `WOKEN` | a waiter was released with `Turn::Try`, and has not tried yet | the holder of the queue's lock | the owner of that waiter |
 //! | `OVERTAKEN` | a task has taken the lock while `WOKEN` was set | that task | as `WOKEN`, and with it |
-//! | `OFTEN` | more than one task has done so | the later ones | as `WOKEN`, and with it |
+//! | `OFTEN` | the lock was taken more than once then | the later tasks | as `WOKEN`, and with it |
 //! | `HANDOFF` | the first waiter was overtaken, or a run of hand-overs lasts | the holder of the queue's lock | the same |
 //!
 //! [`Run`] is under the lock of the queue.
@@ -121,7 +121,7 @@ impl Run {
         self.was_tried = true;
     }
 
-    /// A waiter was overtaken, by one task or by more.
+    /// A waiter was overtaken. `is_often` says whether the lock was taken more than once.
     fn begin(&mut self, is_often: bool) {
         self.length = match is_often {
             true => 0,
