@@ -51,7 +51,6 @@ impl Servers {
         std::fs::create_dir(&folder)?;
         let command = match name {
             "redis" => redis(&folder, port),
-            "mosquitto" => mosquitto(&folder, port)?,
             "postgres" => postgres(&folder, port)?,
             _ => bail!("no server {name}"),
         };
@@ -134,20 +133,6 @@ fn redis(folder: &Path, port: u16) -> Option<Command> {
     ]);
     command.arg("--dir").arg(folder);
     Some(command)
-}
-
-fn mosquitto(folder: &Path, port: u16) -> Result<Option<Command>> {
-    let Some(program) = program("mosquitto") else {
-        return Ok(None);
-    };
-    let settings = folder.join("mosquitto.conf");
-    std::fs::write(
-        &settings,
-        format!("listener {port} 127.0.0.1\nallow_anonymous true\nuser root\n"),
-    )?;
-    let mut command = Command::new(program);
-    command.arg("-c").arg(settings);
-    Ok(Some(command))
 }
 
 /// How users with passwords log in. Each is named after its way.
