@@ -31,10 +31,18 @@ pub(super) fn intervals<R: Rt, const INTERVALS: usize>(
     let (phase, late) = (Arc::new(AtomicU8::new(WARM_UP)), Arc::default());
     let done = Done::new();
     done.expect(INTERVALS);
+    // All tasks fill their lists at the same pace: if these grew, all would grow in the same
+    // period, which would take longer than the period. So the lists have their size, and their
+    // memory, before the first tick.
+    let window = at_least.max(2 * PERIOD);
+    let size = 2 * window.div_duration_f64(PERIOD) as usize;
     for _ in 0..INTERVALS {
         let (phase, all): (_, Arc<Mutex<Vec<u64>>>) = (phase.clone(), Arc::clone(&late));
         runtime.spawn_outside(async move {
-            let (start, mut own, mut due) = (Instant::now(), Vec::new(), Duration::ZERO);
+            let mut own = vec![1; size];
+            own.clear();
+            std::hint::black_box(&own);
+            let (start, mut due) = (Instant::now(), Duration::ZERO);
             R::interval(start, PERIOD, || {
                 due += PERIOD;
                 // Ordering: Acquire pairs with the stores below: a tick counts only in the window.
@@ -53,13 +61,13 @@ pub(super) fn intervals<R: Rt, const INTERVALS: usize>(
         });
     }
     thread::sleep((at_least / 4).max(2 * PERIOD));
-    let window = Window::open();
+    let open = Window::open();
     // Ordering: Release, as above.
     phase.store(MEASURED, Release);
-    thread::sleep(at_least.max(2 * PERIOD));
+    thread::sleep(window);
     // Ordering: Release, as above.
     phase.store(ENDED, Release);
-    let spent = window.close();
+    let spent = open.close();
     done.wait();
     let late = std::mem::take(&mut *late.lock().expect("no holder panics"));
     tail(late, spent)
