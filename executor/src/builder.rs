@@ -148,7 +148,14 @@ impl Builder {
     /// Sets the number of workers.
     ///
     /// The default is the number in the environment variable `SELVEDGE_WORKERS`. If the variable is
-    /// not set, the default is the number of CPUs that this process may use.
+    /// not set, the default is the number of CPUs that this process may use. On Linux this number
+    /// respects the CPU affinity and the quota of a container (`cpu.max`, or `cpu.cfs_quota_us` in
+    /// the first version of cgroups), rounded down, when the runtime is built.
+    ///
+    /// Running workers do not follow a quota that changes. More workers than the quota do no harm
+    /// below some 95 % of its processor time: the workers finish a burst sooner, and the kernel
+    /// stops them only once the quota of a period is used up. So if a quota may rise, set the
+    /// number that it may rise to.
     ///
     /// # Panics
     /// If `workers` is 0, or above 65,535.
