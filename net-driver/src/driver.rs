@@ -323,15 +323,18 @@ impl Inner {
             return None;
         }
         let next = self.timers.next();
-        let timer = (next != u64::MAX)
-            .then(|| clock::span_until(next, self.threads.now()).saturating_add(late));
+        let late_ticks = late_ticks(late);
+        let timer = (next != u64::MAX).then(|| {
+            let due = self.late_since(next, late_ticks).saturating_add(late_ticks);
+            clock::span_until(due, self.threads.now())
+        });
         let poll = (!self.threads.parks_elsewhere()).then(|| self.poller.until_due_for(late));
         [timer, poll.flatten()].into_iter().flatten().min()
     }
 
     /// Returns whether timers or sockets have been due for the time `late`, once there has been a
-    /// timer or a socket: a timer has been due for that long, or nobody has polled the sockets for
-    /// that long. Zero asks whether they are due now.
+    /// timer or a socket: a timer has been due for that long and no thread has fired one meanwhile,
+    /// or nobody has polled the sockets for that long. Zero asks whether they are due now.
     pub(crate) fn is_due_for(&self, late: Duration) -> bool {
         if self.threads.role.is_held() {
             return false;
@@ -340,12 +343,22 @@ impl Inner {
         let late_ticks = if self.threads.is_clock_paused() {
             0 // The clock stands still, so no timer would ever be due for long.
         } else {
-            clock::ticks(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX))
+            late_ticks(late)
         };
-        let timer_is_due = next != u64::MAX
-            && next.saturating_add(late_ticks) <= clock::tick_at(self.threads.now());
+        let due = self.late_since(next, late_ticks).saturating_add(late_ticks);
+        let timer_is_due = next != u64::MAX && due <= clock::tick_at(self.threads.now());
         // A thread of the driver polls for workers that park elsewhere.
         timer_is_due || !self.threads.parks_elsewhere() && self.poller.is_due_for(late)
+    }
+
+    /// Returns the tick from which the lateness of a timer with this deadline counts. A thread that
+    /// fires timers will come to the others that are due: so a timer is not late before it would be
+    /// if the deadline were that of the last firing.
+    fn late_since(&self, next: u64, late_ticks: u64) -> u64 {
+        match late_ticks {
+            0 => next,
+            _ => self.timers.neglected_since(next),
+        }
     }
 
     /// Publishes the next deadline (rule 2 of `role.rs`). Then returns how long the poller may
@@ -363,6 +376,11 @@ impl Inner {
         (next != u64::MAX)
             .then(|| clock::span_until(self.timers.park_until(next), self.threads.now()))
     }
+}
+
+/// Returns a span of lateness in ticks.
+fn late_ticks(late: Duration) -> u64 {
+    clock::ticks(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX))
 }
 
 impl Drop for Inner {

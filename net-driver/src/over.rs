@@ -14,7 +14,7 @@ use std::{collections::VecDeque, fmt, task::Waker, time::Duration};
 use worker_idle::park::Park;
 
 /// The largest number of timers that a park collects at once.
-const MAX_TIMERS: usize = 256;
+const MAX_TIMERS: usize = 128;
 
 /// Drives the timers of one worker over the worker's own parker. Made by [`Driver::timers`].
 ///

@@ -30,8 +30,9 @@ use sync_shim::panics::contain;
 use worker_idle::{Backoff, Wait, park::Park};
 
 /// The largest number of timers that a park collects at once. The next look collects further timers
-/// that are due.
-const MAX_TIMERS: usize = 256;
+/// that are due. Together with the events of sockets they fit into a ring of 256 tasks: tasks for
+/// which a ring has no room would wait behind all other tasks.
+const MAX_TIMERS: usize = 128;
 
 /// The [`Park`] of one worker, made by [`Driver::park`].
 ///

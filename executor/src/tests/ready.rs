@@ -1,7 +1,7 @@
 //! Tests of the methods that run ready tasks and do not wait, and of spawns of many tasks.
 use crate::{
-    Builder, LocalRuntime, LocalSet, Runtime, UnhandledPanic, runtime::LocalOptions, spawn,
-    yield_now,
+    Builder, LocalRuntime, LocalSet, Runtime, UnhandledPanic, Worker, park::ThreadPark,
+    runtime::LocalOptions, spawn, yield_now,
 };
 use std::{
     future::{pending, poll_fn, ready},

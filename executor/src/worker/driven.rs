@@ -234,7 +234,9 @@ impl<P: Park> Worker<P> {
             .assert_is_not_in_forked_child("a look of a worker at its events");
         let on_panic = OfferTasksOnPanic(core);
         let mut park = self.events.over(&mut self.park);
-        park.poll(core.shared.settings.max_busy_events);
+        if let Some(max) = core.max_busy_events() {
+            park.poll(max);
+        }
         let has_events = park.has_events();
         core.deliver(&mut park);
         mem::forget(on_panic);

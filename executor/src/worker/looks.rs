@@ -12,6 +12,8 @@ pub(crate) struct Looks {
     /// Whether a driven worker must poll its parker at the end of this tick: an interval has
     /// passed, or timers or sockets are due.
     pub(crate) poll_is_due: Cell<bool>,
+    /// The looks at the driver that were skipped in a row, because the ring was full.
+    pub(crate) skipped: Cell<u32>,
     /// Counts polls of tasks that only yield.
     pub(crate) spin: Spin,
     /// Whether the last look ran a task of the worker's own next, as its slice was over.
@@ -24,6 +26,7 @@ impl Looks {
             interval,
             forced: Cell::new(false),
             poll_is_due: Cell::new(false),
+            skipped: Cell::new(0),
             spin: Spin::new(),
             own_was_next: Cell::new(false),
         }

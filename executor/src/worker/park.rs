@@ -33,6 +33,9 @@ pub use worker_idle::park::{Park, ThreadPark, block_on};
 /// Events that a busy worker collects at once.
 pub(crate) const MAX_EVENTS: usize = 64;
 
+/// The largest number of looks at its driver that a busy worker skips in a row.
+const MAX_SKIPS: u32 = 16;
+
 /// False in a model: a model must be repeatable, so it reads no clock.
 const HAS_CLOCK: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
 
@@ -264,10 +267,29 @@ impl Core {
         });
     }
 
+    /// Returns how many sockets, and how many timers, a busy worker's look collects at most: half
+    /// as many as its ring has room for. The ring would else push its oldest tasks behind all tasks
+    /// of the injector. The timers that are left are in the order of their deadlines. The worker's
+    /// next look fires them, or another worker does.
+    ///
+    /// `None` if the ring is full: then there is no look. A ring that stays full skips
+    /// [`MAX_SKIPS`] looks in a row.
+    pub(crate) fn max_busy_events(&self) -> Option<usize> {
+        let (room, skips) = (self.plain().spare_capacity() / 2, &self.looks.skipped);
+        if room == 0 && skips.get() < MAX_SKIPS {
+            skips.set(skips.get() + 1);
+            return None;
+        }
+        skips.set(0);
+        Some(room.min(self.shared.settings.max_busy_events).max(1))
+    }
+
     /// A busy worker's look at its driver (rule 2 of [`driver`](crate::worker::driver)).
     pub(crate) fn poll_park(&self, park: &mut impl Park) {
-        park.poll(self.shared.settings.max_busy_events);
-        self.deliver(park);
+        if let Some(max) = self.max_busy_events() {
+            park.poll(max);
+            self.deliver(park);
+        }
     }
 
     /// As `poll_park`, for a worker with a thread of the runtime.

@@ -23,6 +23,7 @@ mod interval;
 mod now;
 pub(crate) mod slack;
 mod sleep;
+mod spacing;
 #[cfg(feature = "test-util")]
 mod test_clock;
 mod timeout;

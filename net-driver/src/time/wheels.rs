@@ -8,19 +8,23 @@
 //! 2. `next` is a tick before which no timer of the wheel expires. `next` is written under the
 //!    lock, and read without the lock. An insertion lowers `next`, a firing sets it anew, and a
 //!    removal does not change it. So at that tick a thread may find no timer that is due.
-//! 3. If timers are due shortly after each other, a park for the next deadline lasts until at least
-//!    [`SPACING`] after the last firing. While more than 60,000 timers fire in a second, this
-//!    spacing is eight times as long. So the poller does not park and wake for each timer. The
-//!    first timer after a pause is not late.
+//! 3. If timers are due shortly after each other, a park for the next deadline lasts until some
+//!    time after the last firing, the *spacing*. So the poller does not park and wake for each
+//!    timer. The first timer after a pause is not late. `spacing.rs` chooses the spacing.
 //! 4. After a shutdown no wheel takes an entry.
 //! 5. A thread reads the clock before it has the lock. Meanwhile another thread may have advanced
 //!    the wheel further, and the wheel files a timer of an earlier tick as due. So a firing
 //!    compares timers with the wheel's tick, if that is later, and fires such a timer. If the
 //!    firing put it back for its own tick, it would be due again at once, for ever. The timer does
 //!    not fire early: the clock of the other thread has passed the wheel's tick.
+//! 6. A thread fires the timers of its own wheel first. But if the first deadline of another wheel
+//!    is earlier by more than [`OVERTAKEN`], it begins with that wheel. So a worker that fires only
+//!    some of the due timers at a time does not leave those of a worker in a long poll behind its
+//!    own for ever.
 use super::{
     Instant, clock,
     entry::{ArmedTimer, Timer},
+    spacing::Spacing,
 };
 use crate::threads::Threads;
 use std::{
@@ -32,26 +36,21 @@ use std::{
 use sync_shim::{
     CachePadded,
     atomic::{AtomicU64, Ordering::Relaxed},
-    count::shared,
     sync::{Mutex, MutexGuard},
 };
 use timer_wheel::{Step, Wheel};
 
 /// The largest number of steps ([`Wheel::step`]) under one hold of the wheel's lock.
 const STEPS: usize = 32;
-/// The least time from a firing to the end of the poller's next park, in ticks: 131 µs.
-const SPACING: u64 = clock::ticks(1 << 17);
-/// Timers are dense if at least this many fire in each [`SPACING`].
-const DENSE: u64 = 8;
+/// A wheel whose first deadline is earlier by more than this, in ticks, comes before a thread's own
+/// wheel (rule 6): 1 ms.
+const OVERTAKEN: u64 = clock::ticks(1 << 20);
 /// The value of `next` if the wheel has no timer.
 const NONE: u64 = u64::MAX;
 
 /// The wheels of a driver.
 pub(crate) struct Timers {
-    /// The tick of the last firing.
-    fired_at: AtomicU64,
-    /// The present spacing (rule 3).
-    spacing: AtomicU64,
+    spacing: Spacing,
     /// The wheels of the workers, and after them the wheel of all other threads.
     wheels: Box<[Arc<WheelCell>]>,
 }
@@ -60,8 +59,7 @@ impl Timers {
     pub(crate) fn new(workers: usize, threads: &Arc<Threads>) -> Self {
         let cell = |_| Arc::new(WheelCell::new(Arc::downgrade(threads)));
         Self {
-            fired_at: shared(AtomicU64::new(0)),
-            spacing: AtomicU64::new(SPACING),
+            spacing: Spacing::new(),
             wheels: (0..=workers).map(cell).collect(),
         }
     }
@@ -95,27 +93,28 @@ impl Timers {
 
     /// Returns the tick until which a park for this deadline lasts (rule 3).
     pub(crate) fn park_until(&self, next: u64) -> u64 {
-        // Ordering: Relaxed: a hint.
-        let fired_at = self.fired_at.load(Relaxed);
-        if next <= fired_at {
-            return next; // The last firing has left timers that were due.
-        }
-        // Ordering: Relaxed, as above.
-        next.max(fired_at.saturating_add(self.spacing.load(Relaxed)))
+        self.spacing.park_until(next)
+    }
+
+    /// Returns the tick since which no thread has fired a timer, although one is due: the later one
+    /// of this deadline and the last firing.
+    pub(crate) fn neglected_since(&self, next: u64) -> u64 {
+        next.max(self.spacing.fired_at())
     }
 
     /// Takes the wakers of up to `max` timers that are due: those of the wheel with the index
-    /// `first`, and then those of all other wheels. Calls `now` once, if any wheel has a timer.
+    /// `own`, and then those of all other wheels (rule 6). Calls `now` once, if any wheel has a
+    /// timer.
     pub(crate) fn collect_due(
         &self,
-        first: usize,
+        own: usize,
         max: usize,
         now: impl Fn() -> Instant,
         wakers: &mut VecDeque<Waker>,
     ) {
         let mut tick = None;
         let mut left = max;
-        let (before, after) = self.wheels.split_at(first);
+        let (before, after) = self.wheels.split_at(self.first_to_fire(own));
         for wheel in after.iter().chain(before) {
             let next = wheel.next();
             if next == NONE {
@@ -130,17 +129,20 @@ impl Timers {
             }
         }
         if let Some(now) = tick.filter(|_| left < max) {
-            self.record_firing(now, (max - left) as u64);
+            self.spacing.record_firing(now, (max - left) as u64);
         }
     }
 
-    /// Chooses the spacing after a firing (rule 3).
-    fn record_firing(&self, now: u64, fired: u64) {
-        // Ordering: Relaxed, as in `park_until`: both are hints.
-        let since = now.saturating_sub(self.fired_at.swap(now, Relaxed)).max(1);
-        let is_dense = fired.saturating_mul(SPACING) >= since.saturating_mul(DENSE);
-        let spacing = if is_dense { 8 * SPACING } else { SPACING };
-        self.spacing.store(spacing, Relaxed);
+    /// Returns the index of the wheel that a thread fires first (rule 6).
+    fn first_to_fire(&self, own: usize) -> usize {
+        let (mut first, mut limit) = (own, self.wheels[own].next().saturating_sub(OVERTAKEN));
+        for (index, wheel) in self.wheels.iter().enumerate() {
+            let next = wheel.next();
+            if next < limit {
+                (first, limit) = (index, next);
+            }
+        }
+        first
     }
 
     /// Takes the wakers of all timers, and refuses new timers (rule 4).

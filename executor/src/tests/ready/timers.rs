@@ -262,3 +262,48 @@ fn local_runtime_refuses_a_waker_that_blocks_in_it() {
             .all(|text| text.contains("block_on was called"))
     );
 }
+
+/// Makes a driven worker with a ring of 16, and `ready` tasks that yield until the runtime ends.
+fn busy(ready: usize) -> (Runtime, Worker<ThreadPark>) {
+    let builder = Builder::new().ring_capacity(16);
+    let (runtime, mut workers) = builder.build_driven([ThreadPark::new()]);
+    for _ in 0..ready {
+        drop(runtime.spawn(async {
+            loop {
+                yield_now().await;
+            }
+        }));
+    }
+    (runtime, workers.remove(0))
+}
+
+/// Fails if a look fires more timers than the ring has room for: the oldest tasks of the ring would
+/// then wait behind all tasks of the injector.
+#[test]
+fn look_at_many_due_timers_overflows_no_ring() {
+    use net_driver::time::{Duration, sleep};
+    let (runtime, mut worker) = busy(1);
+    let sleeps: Vec<_> = (0..200)
+        .map(|_| runtime.spawn(sleep(Duration::from_millis(30))))
+        .collect();
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_millis(20) {
+        let _ = worker.tick();
+    }
+    wait_until(begun + Duration::from_millis(60));
+    while !sleeps.iter().all(|sleep| sleep.is_finished()) {
+        let _ = worker.tick();
+    }
+    assert_eq!(runtime.snapshot().per_worker[0].overflows, 0);
+}
+
+/// Fails, by a hang, if a worker whose ring stays full never looks at its timers.
+#[test]
+fn ring_that_stays_full_lets_a_timer_fire() {
+    use net_driver::time::{Duration, sleep};
+    let (runtime, mut worker) = busy(64);
+    let sleep = runtime.spawn(sleep(Duration::from_millis(5)));
+    while !sleep.is_finished() {
+        let _ = worker.tick();
+    }
+}

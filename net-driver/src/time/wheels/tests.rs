@@ -1,8 +1,12 @@
 //! Firings of a wheel by threads whose clocks differ.
 use super::{
-    super::entry::{Reset, Timer},
+    super::{
+        Duration, Instant, clock,
+        entry::{Reset, Timer},
+    },
     NONE, WheelCell,
 };
+use crate::Driver;
 use std::{
     collections::VecDeque,
     pin::Pin,
@@ -56,4 +60,63 @@ fn older_clock_fires_a_reset_timer_at_its_tick() {
     assert!(matches!(timer.as_mut().reset(105, |_| false), Reset::Done));
     assert_eq!(fire_some(&cell, 100), (true, 1));
     assert!(timer.is_fired());
+}
+
+/// Two wheels have a timer each, and a thread fires one timer. Returns whether that is the timer of
+/// the thread's own wheel. The other timer is due earlier by this time.
+fn fires_own_first(earlier: Duration) -> bool {
+    let driver = Driver::new(2);
+    let (timers, base) = (&driver.inner().timers, Instant::now());
+    let arm = |wheel, after| {
+        let mut timer = Box::pin(Timer::new());
+        let tick = clock::tick_of(base + after);
+        let armed = timer
+            .as_mut()
+            .arm(timers.wheel(wheel), tick, Waker::noop().clone());
+        assert!(armed.is_ok());
+        timer
+    };
+    let (due, mut wakers) = (Duration::from_millis(50), VecDeque::new());
+    let (own, other) = (arm(0, due), arm(1, due - earlier));
+    timers.collect_due(0, 1, || base + 2 * due, &mut wakers);
+    assert_eq!((wakers.len(), own.is_fired()), (1, !other.is_fired()));
+    own.is_fired()
+}
+
+/// Fails if a worker that fires a few timers at a time never comes to the timers of a worker in a
+/// long poll (rule 6).
+#[test]
+fn timers_of_another_wheel_come_first_if_much_earlier() {
+    assert!(fires_own_first(Duration::ZERO));
+    assert!(fires_own_first(Duration::from_micros(900)));
+    assert!(!fires_own_first(Duration::from_millis(2)));
+}
+
+/// Fails if a monitor fires the timers that a worker is about to fire: it would put their tasks
+/// behind all others.
+#[test]
+fn due_timer_is_not_late_while_others_fire() {
+    let driver = Driver::new(1);
+    let mut park = driver.park(0);
+    let mut sleeps: Vec<_> = (0..2)
+        .map(|_| Box::pin(super::super::sleep(Duration::from_millis(1))))
+        .collect();
+    let mut cx = std::task::Context::from_waker(Waker::noop());
+    driver.scope(Some(0), || {
+        for sleep in &mut sleeps {
+            assert!(Future::poll(sleep.as_mut(), &mut cx).is_pending());
+        }
+    });
+    let late = Duration::from_millis(50);
+    while !driver.inner().is_due_for(late) {
+        std::thread::yield_now();
+    }
+    assert_eq!(driver.inner().until_due_for(late), Some(Duration::ZERO));
+    let fired = Instant::now();
+    worker_idle::park::Park::poll(&mut park, 1);
+    assert!(driver.is_due(), "one of the two is left");
+    // On a busy machine the time may pass once more before these looks.
+    let until = driver.inner().until_due_for(late);
+    let is_late = driver.inner().is_due_for(late);
+    assert!((until > Some(late / 2) && !is_late) || fired.elapsed() >= late / 2);
 }
