@@ -15,7 +15,7 @@ use crate::results;
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
-    workspace::{self, Package, cargo, succeeds},
+    workspace::{self, Package, cargo, nightly, succeeds},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -292,15 +292,6 @@ const VALGRIND: [&str; 7] = [
     "--show-leak-kinds=definite",
     "--errors-for-leak-kinds=definite",
 ];
-
-fn nightly(program: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new("rustup");
-    command.args(["run", "nightly", program]).args(arguments);
-    for name in ["RUSTUP_TOOLCHAIN", "CARGO", "RUSTC", "CARGO_TARGET_DIR"] {
-        command.env_remove(name);
-    }
-    command
-}
 
 /// Runs the tools; returns `false` when one reported something, or a test failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {

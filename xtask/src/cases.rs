@@ -16,6 +16,8 @@ pub(crate) enum End {
     Failed,
     Hung,
     NotCompiled,
+    /// It passed, but left more descriptors, threads or memory than with tokio.
+    LeftMore,
 }
 
 /// A test that did not pass.

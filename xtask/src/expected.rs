@@ -69,6 +69,7 @@ struct List {
 }
 
 /// The rows, and which of their tests have failed.
+#[derive(Default)]
 pub(crate) struct Expected {
     rows: Vec<Row>,
     /// The row and the place in `tests` of each name that a failed test has used.

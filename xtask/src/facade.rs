@@ -7,36 +7,40 @@
 //!
 //! A test *counts* if it passes with tokio and enters a runtime there. To see this, the command
 //! gives its copy of tokio a note in the one function through which each thread enters a runtime.
-//! Each test runs in a process of its own, with a time limit. A test that fails runs once more,
-//! alone. A test that passes with tokio may fail with the façade only if a row says why. A row
-//! whose test passes is an error too.
+//! Each test runs in a process of its own, with a time limit. A test that leaves more descriptors,
+//! threads or memory than with tokio fails. A test that fails runs once more, alone. A test that
+//! passes with tokio may fail with the façade only if a row says why. A row whose test passes is an
+//! error too. A crate of which no test counts is an error.
 use crate::{
-    cases::{self, End, Failure},
-    expected::{Expected, Kind},
+    cases::{self, End},
+    expected::Expected,
     interrupt,
 };
 use anyhow::{Context, Result, ensure};
+use left::{Counter, Left};
 use list::Entry;
 use project::{say, workspace};
-use row::{Difference, Row};
-use scratch::{Built, Tokio};
+use row::Row;
+use runner::{Case, Runner};
+use scratch::Tokio;
 use serde::{Deserialize, Serialize};
 use servers::Servers;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    sync::Mutex,
-    thread,
     time::Duration,
 };
 
+mod left;
 mod list;
 mod marked;
 mod page;
 mod row;
+mod runner;
 mod scratch;
 mod servers;
+mod table;
 
 /// Options of `cargo xtask facade`.
 #[derive(clap::Args)]
@@ -57,14 +61,18 @@ pub(crate) struct Options {
     /// Writes the results into the page `docs/ecosystem.md`.
     #[arg(long)]
     page: bool,
+    /// Builds with AddressSanitizer, which also finds leaks, and the nightly toolchain. A test that
+    /// it complains about with tokio is not compared.
+    #[arg(long, requires = "crates")]
+    sanitize: bool,
 }
 
 /// The results of the tests of a crate with one tokio.
 #[derive(Default, Serialize, Deserialize)]
 struct Results {
     version: String,
-    /// The tests that passed, as `target::path`, each with whether it entered a runtime.
-    passed: BTreeMap<String, bool>,
+    /// The tests that passed, as `target::path`.
+    passed: BTreeMap<String, Pass>,
     /// The tests that failed, each with its most telling line.
     failed: BTreeMap<String, (End, String)>,
     /// The targets that do not compile, each with the first error.
@@ -73,6 +81,23 @@ struct Results {
     second: BTreeSet<String>,
     /// The number of tests that did not run, by the reason.
     skipped: BTreeMap<String, usize>,
+}
+
+/// How a test passed.
+#[derive(Serialize, Deserialize)]
+struct Pass {
+    /// Whether it entered a runtime.
+    entered: bool,
+    left: Left,
+}
+
+impl Results {
+    /// Says what a test leaves beyond what it left in these results, those with tokio.
+    fn excess(&self, test: &str, left: Left) -> Option<String> {
+        let entered = self.passed.values().filter(|pass| pass.entered);
+        let kept = entered.map(|pass| pass.left.descriptors).min();
+        left.excess(self.passed.get(test)?.left, kept.unwrap_or_default())
+    }
 }
 
 /// Runs the tests of the crates that the options name. Returns `false` if a test failed and no row
@@ -103,10 +128,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if interrupt::came() {
         return Ok(false);
     }
-    print_table(&rows);
-    passed &= print_reasons(&rows, &expected, &entries);
+    table::print(&rows);
+    passed &= table::print_reasons(&rows, &expected, &entries);
     if options.page {
-        page::write(&command.root, rows)?;
+        page::write(&command.root, rows, options.sanitize)?;
     }
     Ok(passed)
 }
@@ -114,10 +139,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 /// The state of the command.
 struct Command<'a> {
     root: PathBuf,
+    /// The folder of the copies, of the builds and of the kept results.
     scratch: PathBuf,
     options: &'a Options,
     tokio: Tokio,
     facade: Tokio,
+    counter: Counter,
     servers: Servers,
 }
 
@@ -127,7 +154,10 @@ impl<'a> Command<'a> {
         let tokio = packages.iter().find(|package| package.name == "tokio");
         let tokio = tokio.context("the workspace does not use tokio")?;
         let (facade, _) = workspace::load_at(Some(&root.join("tokio-facade")))?;
-        let scratch = root.join("target/facade");
+        let scratch = match options.sanitize {
+            true => root.join("target/facade/sanitize"),
+            false => root.join("target/facade"),
+        };
         let folder = tokio.manifest_path.parent().context("no folder")?;
         let copy = scratch.join(tokio.name_and_version());
         Ok(Self {
@@ -141,6 +171,7 @@ impl<'a> Command<'a> {
                 folder: root.join("tokio-facade"),
                 version: facade[0].version().to_owned(),
             },
+            counter: Counter::build(&root, &scratch)?,
             scratch,
             root,
             options,
@@ -173,7 +204,7 @@ impl<'a> Command<'a> {
             }
         };
         let here = self.results(entry, &package, &self.facade, &env, Some(&on_tokio))?;
-        let row = compare(entry, &on_tokio, here, expected);
+        let row = row::compare(entry, &on_tokio, &here, expected)?;
         say!(
             "{} {}: {} of {} tests that count pass with the façade, and {} of {} others",
             entry.name,
@@ -201,7 +232,7 @@ impl<'a> Command<'a> {
             tokio.name,
             tokio.version
         );
-        let built = scratch::build(&self.root, &self.scratch, package, entry, tokio)?;
+        let built = scratch::build(&self.scratch, package, entry, tokio, self.options.sanitize)?;
         let mut results = Results {
             version: entry.version.clone(),
             not_compiled: built.errors.clone(),
@@ -232,9 +263,11 @@ impl<'a> Command<'a> {
         fs::create_dir_all(&logs)?;
         let runner = Runner {
             built: &built,
+            counter: &self.counter,
             logs,
             env,
             limit: Duration::from_secs(self.options.limit),
+            before,
         };
         let jobs = entry.jobs.unwrap_or(self.options.jobs);
         let failed = runner.run(tests, jobs, &mut results)?;
@@ -256,197 +289,9 @@ impl<'a> Command<'a> {
     }
 }
 
-/// A test to run.
-#[derive(Clone)]
-struct Case<'a> {
-    /// The name with the target.
-    name: String,
-    test: String,
-    program: &'a Path,
-}
-
-struct Runner<'a> {
-    built: &'a Built,
-    logs: PathBuf,
-    env: &'a BTreeMap<String, String>,
-    limit: Duration,
-}
-
-impl Runner<'_> {
-    /// Runs tests, so many at a time. Notes those that pass, and returns the others.
-    fn run<'c>(
-        &self,
-        mut tests: Vec<Case<'c>>,
-        jobs: u8,
-        results: &mut Results,
-    ) -> Result<Vec<(Case<'c>, Failure)>> {
-        tests.reverse();
-        let (tests, failed) = (Mutex::new(tests), Mutex::new(Vec::new()));
-        let passed = Mutex::new(&mut results.passed);
-        let run_rest = || -> Result<()> {
-            while !interrupt::came() {
-                let next = tests.lock().expect("no panic").pop();
-                let Some(case) = next else {
-                    break;
-                };
-                match self.one(&case)? {
-                    Ok(entered) => {
-                        let mut passed = passed.lock().expect("no panic");
-                        passed.insert(case.name, entered);
-                    }
-                    Err(failure) => failed.lock().expect("no panic").push((case, failure)),
-                }
-            }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(run_rest)).collect();
-            let mut ends = threads.into_iter().map(|thread| thread.join());
-            ends.try_for_each(|end| end.expect("a thread that runs tests does not panic"))
-        })?;
-        Ok(failed.into_inner().expect("no panic"))
-    }
-
-    /// Runs a test. Returns whether it entered a runtime, or how it failed.
-    fn one(&self, case: &Case<'_>) -> Result<Result<bool, Failure>> {
-        let name = case.name.replace("::", "-").replace('/', "-");
-        let (log, entered) = (
-            self.logs.join(format!("{name}.txt")),
-            self.logs.join(format!("{name}.entered")),
-        );
-        let mut env: Vec<_> = self.env.clone().into_iter().collect();
-        env.push((marked::VARIABLE.into(), entered.display().to_string()));
-        let folder = &self.built.folder;
-        let failure = cases::run(folder, case.program, &case.test, &log, self.limit, &env)?;
-        let has_entered = entered.exists();
-        if has_entered {
-            fs::remove_file(entered)?;
-        }
-        Ok(match failure {
-            None => Ok(has_entered),
-            Some((end, output)) => Err(Failure {
-                test: case.test.clone(),
-                end,
-                output,
-            }),
-        })
-    }
-}
-
 /// Returns the results that an earlier run with this version has kept.
 fn kept_results(file: &Path, entry: &Entry) -> Option<Results> {
     let text = fs::read_to_string(file).ok()?;
     let results: Results = serde_json::from_str(&text).ok()?;
     (results.version == entry.version).then_some(results)
-}
-
-fn compare(entry: &Entry, tokio: &Results, here: Results, expected: &mut Expected) -> Row {
-    let count = |counts: bool, passed: bool| {
-        let tests = tokio
-            .passed
-            .iter()
-            .filter(|(_, entered)| **entered == counts);
-        let tests = tests.filter(|(test, _)| !passed || here.passed.contains_key(*test));
-        tests.count()
-    };
-    let mut differences = Vec::new();
-    for (test, counts) in &tokio.passed {
-        if here.passed.contains_key(test) {
-            continue;
-        }
-        let (target, path) = test.split_once("::").unwrap_or((test, ""));
-        let error = here.not_compiled.get(target).cloned();
-        let not_compiled = (End::NotCompiled, error.unwrap_or_default());
-        let (end, line) = here.failed.get(test).cloned().unwrap_or(not_compiled);
-        let file = format!("{}/{target}", entry.name);
-        let row = expected.row(&file, path, end == End::NotCompiled, &line);
-        differences.push(Difference {
-            test: test.clone(),
-            counts: *counts,
-            end,
-            line,
-            kind: row.map(|row| row.kind),
-            why: row.map(|row| row.why.clone()),
-        });
-    }
-    Row {
-        version: entry.version.clone(),
-        counted: count(true, false),
-        passed: count(true, true),
-        others: count(false, false),
-        others_passed: count(false, true),
-        failed_on_tokio: tokio.failed.len(),
-        not_compiled: tokio.not_compiled.keys().cloned().collect(),
-        skipped: tokio.skipped.clone(),
-        differences,
-    }
-}
-
-fn print_table(rows: &BTreeMap<String, Row>) {
-    say!("{:28} counted façade  others façade  failed with tokio", "");
-    let line = |name: &str, counts: [usize; 5]| {
-        let [counted, passed, others, others_passed, failed] = counts;
-        say!("{name:28} {counted:>7} {passed:>6} {others:>7} {others_passed:>6} {failed:>18}");
-    };
-    let mut total = [0; 5];
-    for (name, row) in rows {
-        let counts = [
-            row.counted,
-            row.passed,
-            row.others,
-            row.others_passed,
-            row.failed_on_tokio,
-        ];
-        line(&format!("{name} {}", row.version), counts);
-        for (sum, count) in total.iter_mut().zip(counts) {
-            *sum += count;
-        }
-        for target in &row.not_compiled {
-            say!("    does not compile with tokio: {target}");
-        }
-        for (why, count) in &row.skipped {
-            say!("    {count} did not run: {why}");
-        }
-    }
-    line("all", total);
-}
-
-/// Prints the failures that no row explains, the counts of the others, and the rows whose tests
-/// passed. Returns whether each failure has a row, and each row a failure.
-fn print_reasons(rows: &BTreeMap<String, Row>, expected: &Expected, entries: &[Entry]) -> bool {
-    let mut kinds: BTreeMap<Kind, usize> = BTreeMap::new();
-    let mut unexplained = 0;
-    for (name, row) in rows {
-        for Difference {
-            test,
-            end,
-            line,
-            kind,
-            ..
-        } in &row.differences
-        {
-            match kind {
-                Some(kind) => *kinds.entry(*kind).or_default() += 1,
-                None => {
-                    say!("no row: {name}/{test}: {end:?}: {line}");
-                    unexplained += 1;
-                }
-            }
-        }
-    }
-    for (kind, count) in &kinds {
-        say!("{count:>3} failed as expected: {}", kind.words());
-    }
-    let ran = |file: &str| {
-        let mut ran = entries
-            .iter()
-            .filter(|entry| rows.contains_key(&entry.name));
-        ran.any(|entry| file.split('/').next() == Some(&entry.name))
-    };
-    let files: BTreeSet<_> = expected.files().filter(|file| ran(file)).collect();
-    let stale = expected.stale(&files);
-    for test in &stale {
-        say!("has a row, but did not fail: {test}");
-    }
-    unexplained == 0 && stale.is_empty()
 }

@@ -138,10 +138,24 @@ pub fn load_all() -> Result<Vec<Package>> {
 /// Returns the members of the workspace at `folder` and all their dependencies on this system,
 /// which cargo resolves and fetches.
 pub fn load_graph(folder: &Path) -> Result<Vec<Package>> {
+    Ok(metadata(Some(folder), &format!("--filter-platform={}", host()?))?.packages)
+}
+
+/// Returns the triple of this system.
+pub fn host() -> Result<String> {
     let version = output_of(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.context("rustc -vV names no host")?;
-    Ok(metadata(Some(folder), &format!("--filter-platform={host}"))?.packages)
+    Ok(host.context("rustc -vV names no host")?.to_owned())
+}
+
+/// Returns a program of the nightly toolchain, which the sanitizers need.
+pub fn nightly(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", program]).args(arguments);
+    for name in ["RUSTUP_TOOLCHAIN", "CARGO", "RUSTC", "CARGO_TARGET_DIR"] {
+        command.env_remove(name);
+    }
+    command
 }
 
 fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {

@@ -1,5 +1,5 @@
 //! The crates whose tests run: `xtask/facade/crates.toml`.
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -95,8 +95,11 @@ fn list(root: &Path) -> Result<List> {
 
 /// Returns the crates with these names; without names, all that are not on trial.
 pub(super) fn read(root: &Path, names: &[String]) -> Result<Vec<Entry>> {
-    let mut crates = list(root)?.crates;
+    let List { mut crates, absent } = list(root)?;
     for name in names {
+        if let Some(row) = absent.iter().find(|row| row.names.contains(name)) {
+            bail!("{name} does not run: {}", row.why);
+        }
         let known: Vec<_> = crates.iter().map(|entry| &*entry.name).collect();
         ensure!(
             known.contains(&&**name),

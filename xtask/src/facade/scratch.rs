@@ -5,7 +5,7 @@
 use super::list::Entry;
 use crate::messages::Message;
 use anyhow::{Context, Result, bail, ensure};
-use project::workspace::{self, Package, cargo};
+use project::workspace::{self, Package, cargo, nightly};
 use std::{
     collections::BTreeMap,
     fs,
@@ -49,13 +49,14 @@ pub(super) fn fetch(scratch: &Path, entry: &Entry) -> Result<PathBuf> {
     Ok(package.to_owned())
 }
 
-/// Writes the workspace of a crate and builds its tests. Fails if the workspace has another tokio.
+/// Writes the workspace of a crate and builds its tests, with AddressSanitizer if `sanitize` says
+/// so. Fails if the workspace has another tokio.
 pub(super) fn build(
-    root: &Path,
     scratch: &Path,
     package: &Path,
     entry: &Entry,
     tokio: &Tokio,
+    sanitize: bool,
 ) -> Result<Built> {
     let folder = scratch.join(format!("{}/{}-{}", tokio.name, entry.name, entry.version));
     let copied = folder.join("package");
@@ -84,7 +85,7 @@ pub(super) fn build(
     write(&folder.join("pin/Cargo.toml"), &pin)?;
     write(&folder.join("pin/src/lib.rs"), "")?;
     check_graph(&folder, tokio)?;
-    compile(root, &copied, entry)
+    compile(&scratch.join("build"), &copied, entry, sanitize)
 }
 
 /// Returns the manifest of a crate's package, with other dependencies of the tests where the list
@@ -98,9 +99,16 @@ fn manifest(package: &Path, entry: &Entry) -> Result<String> {
     Ok(text)
 }
 
+/// The flags with which `sanitize` compiles. No task's memory is recycled, so that the sanitizer
+/// sees each task allocated and freed.
+const SANITIZE: &str = "--cap-lints=warn -Zsanitizer=address --cfg selvedge_plain_alloc";
+
 /// Builds the tests of the package in a folder.
-fn compile(root: &Path, folder: &Path, entry: &Entry) -> Result<Built> {
-    let mut build = cargo();
+fn compile(target: &Path, folder: &Path, entry: &Entry, sanitize: bool) -> Result<Built> {
+    let (mut build, flags) = match sanitize {
+        true => (nightly("cargo", &[]), SANITIZE),
+        false => (cargo(), "--cap-lints=warn"),
+    };
     // The folder chooses the package: its dependencies may need a package with its name.
     build.current_dir(folder);
     build.args([
@@ -109,9 +117,11 @@ fn compile(root: &Path, folder: &Path, entry: &Entry) -> Result<Built> {
         "--no-fail-fast",
         "--message-format=json",
     ]);
-    build
-        .arg("--target-dir")
-        .arg(root.join("target/facade/build"));
+    build.arg("--target-dir").arg(target);
+    if sanitize {
+        // The flags are then not for build scripts and macros.
+        build.args(["--target", &workspace::host()?]);
+    }
     build.args(["--features", &entry.features.join(",")]);
     if entry.no_default_features {
         build.arg("--no-default-features");
@@ -125,7 +135,7 @@ fn compile(root: &Path, folder: &Path, entry: &Entry) -> Result<Built> {
     }
     build
         .env("CARGO_INCREMENTAL", "0")
-        .env("RUSTFLAGS", "--cap-lints=warn")
+        .env("RUSTFLAGS", flags)
         .stderr(Stdio::piped());
     let output = build.output().context("cargo build")?;
     let said = String::from_utf8_lossy(&output.stdout);
