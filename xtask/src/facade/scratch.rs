@@ -111,12 +111,7 @@ fn compile(target: &Path, folder: &Path, entry: &Entry, sanitize: bool) -> Resul
     };
     // The folder chooses the package: its dependencies may need a package with its name.
     build.current_dir(folder);
-    build.args([
-        "test",
-        "--no-run",
-        "--no-fail-fast",
-        "--message-format=json",
-    ]);
+    build.args(["test", "--no-run", "--message-format=json"]);
     build.arg("--target-dir").arg(target);
     if sanitize {
         // The flags are then not for build scripts and macros.
@@ -137,20 +132,25 @@ fn compile(target: &Path, folder: &Path, entry: &Entry, sanitize: bool) -> Resul
         .env("CARGO_INCREMENTAL", "0")
         .env("RUSTFLAGS", flags)
         .stderr(Stdio::piped());
-    let output = build.output().context("cargo build")?;
-    let said = String::from_utf8_lossy(&output.stdout);
     let mut built = Built {
         folder: folder.to_owned(),
         programs: BTreeMap::new(),
         errors: BTreeMap::new(),
     };
-    built.read(&said, entry)?;
-    ensure!(
-        output.status.success() || !built.errors.is_empty(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(built)
+    // Cargo begins no other target after the first error. So each attempt may build some more.
+    loop {
+        let before = built.programs.len();
+        let output = build.output().context("cargo build")?;
+        built.read(&String::from_utf8_lossy(&output.stdout), entry)?;
+        ensure!(
+            output.status.success() || !built.errors.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        if output.status.success() || built.programs.len() == before {
+            return Ok(built);
+        }
+    }
 }
 
 impl Built {
