@@ -150,7 +150,8 @@ builds)
         rm -rf "$package"
         mkdir -p "$package"
         cp -r "$root/ecosystem/facade/src" "$package"
-        sed "s|\.\./\.\./tokio-facade|$root/tokio-facade|" "$root/ecosystem/facade/Cargo.toml" >"$package/facade.toml"
+        sed -e "s|\.\./\.\./tokio-facade|$root/tokio-facade|" -e '/^members = /d' \
+            "$root/ecosystem/facade/Cargo.toml" >"$package/facade.toml"
         case $name in
         facade) cat "$package/facade.toml" ;;
         tokio) with_tokio <"$package/facade.toml" ;;
