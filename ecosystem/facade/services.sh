@@ -244,7 +244,7 @@ kv_sample() { # SECONDS
     benchmark 1 10000 >/dev/null
     for depth in 1 16; do
         # On two processors this takes about the wanted time.
-        n=$(($1 * 6000 * (depth == 1 ? 1 : 4)))
+        n=$(($1 * 14000 * (depth == 1 ? 1 : 4)))
         benchmark "$depth" "$n" | tr '\r' '\n' | awk -v depth="$depth" '
             /^====== / { name = $2; tail = "" }
             /% <= .* milliseconds/ { if (tail == "" && $1 + 0 >= 99.9) tail = $3 * 1000 }
