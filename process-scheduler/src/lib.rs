@@ -24,6 +24,7 @@ mod lane;
 mod links;
 mod loopback;
 mod metrics;
+mod name_table;
 mod names;
 mod oneshot;
 mod panic_hook;

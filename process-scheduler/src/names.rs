@@ -76,7 +76,7 @@ impl Handle {
         let mut doomed: Option<(Pid, Option<Arc<dyn AnyCell>>)> = None;
         loop {
             let mut names = self.shared.names.lock();
-            let holder = names.get(name).copied();
+            let holder = names.get(name);
             let earlier = doomed.as_ref().filter(|(pid, _)| Some(*pid) == holder);
             if let (Some(holder), None) = (holder, earlier) {
                 drop(names);
@@ -88,7 +88,7 @@ impl Handle {
             }
             let added = cell.name(name.to_owned(), false);
             if added {
-                names.insert(name.to_owned(), pid);
+                names.insert(name, pid);
                 if let Some((_, Some(earlier))) = earlier {
                     earlier.unname(name);
                 }
@@ -145,7 +145,7 @@ impl Handle {
     /// Returns the pid of the process that has a name. The process may be about to end: then it
     /// refuses further messages, and those that it has not handled become dead letters.
     pub fn whereis(&self, name: &str) -> Option<Pid> {
-        self.shared.names.lock().get(name).copied()
+        self.shared.names.get(name)
     }
 
     /// Returns the address of the process that has a name. `None` if there is no such process, or
@@ -156,7 +156,7 @@ impl Handle {
 
     pub(crate) fn unname(&self, name: &str, pid: Pid) {
         let mut names = self.shared.names.lock();
-        if names.get(name) == Some(&pid) {
+        if names.get(name) == Some(pid) {
             names.remove(name);
         }
     }

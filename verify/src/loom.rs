@@ -250,7 +250,7 @@ struct Profile {
 }
 
 /// The flags of rustc that build for the model checker.
-pub(crate) const FLAGS: &str = "--cfg selvedge_loom -C debug-assertions=on";
+pub(crate) const FLAGS: &str = "--cfg selvedge_loom --cfg crossbeam_loom -C debug-assertions=on";
 
 /// Cargo's option for the unit tests of a crate.
 pub(crate) const LIB: &[&str] = &["--lib"];

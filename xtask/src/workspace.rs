@@ -282,22 +282,38 @@ pub fn add_flags(
     let name = format!("{name}{flags}").replace([' ', '"'], "_");
     let wrapper = folder.join(name);
     let text = format!("#!/bin/sh\nrustc=$1\nshift\nexec {driver}\"$rustc\" \"$@\" {flags}\n");
+    write_script(&wrapper, &text)?;
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
+    if flags.contains(CROSSBEAM) {
+        let wrapper = folder.join("crossbeam");
+        let text = format!(
+            "#!/bin/sh\ncase \" $* \" in\n\
+            *\" --crate-name crossbeam_\"*) exec \"$@\" {CROSSBEAM} ;;\nesac\nexec \"$@\"\n"
+        );
+        write_script(&wrapper, &text)?;
+        cargo.env("RUSTC_WRAPPER", wrapper);
+    }
+    Ok(())
+}
+
+/// The flag with which the crates of crossbeam use loom's atomics. They are no members of the
+/// workspace, so [`add_flags`] gives this one to them too.
+pub const CROSSBEAM: &str = "--cfg crossbeam_loom";
+
+/// Writes a program of the shell, unless it is there already: a write would change the file's time,
+/// and cargo would build anew.
+fn write_script(path: &Path, text: &str) -> Result<()> {
     let write = || -> io::Result<()> {
-        if fs::read_to_string(&wrapper).is_ok_and(|written| written == text) {
-            return Ok(()); // A write would change the file's time, and cargo would build anew.
+        if fs::read_to_string(path).is_ok_and(|written| written == text) {
+            return Ok(());
         }
-        fs::create_dir_all(&folder)?;
-        fs::write(&wrapper, &text)?;
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        fs::write(path, text)?;
         #[cfg(unix)]
-        fs::set_permissions(
-            &wrapper,
-            std::os::unix::fs::PermissionsExt::from_mode(0o755),
-        )?;
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         Ok(())
     };
-    write().with_context(|| format!("writing {}", wrapper.display()))?;
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
-    Ok(())
+    write().with_context(|| format!("writing {}", path.display()))
 }
 
 /// Returns a command of the cargo that runs this process. The command does not see the variable

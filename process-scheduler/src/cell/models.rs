@@ -579,7 +579,8 @@ fn takeover_racing_the_end_of_the_supervisor_succeeds() {
 /// Fails if the name is free between the earlier process and the next one.
 #[test]
 fn name_that_is_taken_over_is_never_free() {
-    model(|| {
+    // The bound is for the epochs of the table of names, which make many steps themselves.
+    Model::new().bound(3).check(|| {
         let handle = without_threads();
         let [holder, next] = [(); 2].map(|()| spawn(&handle, None));
         assert!(handle.register("clerk", holder.pid));
@@ -624,7 +625,8 @@ fn join_racing_a_kill_for_good_leaves_no_member() {
 /// Fails if `register` does not compare the holder under the lock of the table.
 #[test]
 fn two_takeovers_of_a_name_have_one_winner() {
-    model(|| {
+    // The bound is for the epochs of the table of names, which make many steps themselves.
+    Model::new().bound(3).check(|| {
         let handle = without_threads();
         let [holder, first, second] = [(); 3].map(|()| spawn(&handle, None));
         assert!(handle.register("clerk", holder.pid));
