@@ -46,7 +46,7 @@ fn collect() {
     epoch::pin().flush();
 }
 
-/// Fails if the list is published before it is complete (`Relaxed` in `replace`), or freed at once.
+/// Fails if a removal leaves the name, or a lookup finds a value that the table never had.
 #[test]
 fn lookup_beside_a_removal() {
     bounded(|| {
@@ -64,8 +64,8 @@ fn lookup_beside_a_removal() {
     });
 }
 
-/// Fails if a growth of the table loses a name, publishes the table before its buckets, or frees
-/// the old one at once.
+/// Fails if a list or a table is published or read without its ordering, or freed at once, or if a
+/// growth of the table loses a name.
 #[test]
 fn lookup_beside_a_growth() {
     bounded(|| {
