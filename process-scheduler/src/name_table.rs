@@ -75,7 +75,7 @@ impl<V: Clone + Send + Sync + 'static> NameTable<V> {
         let bucket = self.bucket(name, &guard);
         // Ordering: Acquire pairs with the Release of `replace` (rule 2).
         let bucket = bucket.load(Acquire, &guard);
-        // SAFETY: `bucket` was published complete (rule 2), and the guard keeps its memory (rule 3).
+        // SAFETY: `bucket` was published complete (rule 2). The guard keeps its memory (rule 3).
         let bucket = unsafe { bucket.as_ref() }?;
         let found = bucket.iter().find(|(other, _)| **other == *name);
         found.map(|(_, value)| value.clone())
@@ -92,7 +92,7 @@ impl<V: Clone + Send + Sync + 'static> NameTable<V> {
     fn table<'a>(&self, guard: &'a Guard) -> &'a Table<V> {
         // Ordering: Acquire pairs with the Release of `grow` (rule 2).
         let table = self.table.load(Acquire, guard);
-        // SAFETY: `table` is never null. It was published complete (rule 2), and the guard keeps its
+        // SAFETY: `table` is never null. It was published complete (rule 2). The guard keeps its
         // memory (rule 3).
         unsafe { table.deref() }
     }

@@ -11,22 +11,18 @@
 //! threads or memory than with tokio fails. A test that fails runs once more, alone. A test that
 //! passes with tokio may fail with the façade only if a row says why. A row whose test passes is an
 //! error too. A crate of which no test counts is an error.
-use crate::{
-    cases::{self, End},
-    expected::Expected,
-    interrupt,
-};
+use crate::{cases, expected::Expected, interrupt};
 use anyhow::{Context, Result, ensure};
-use left::{Counter, Left};
+use left::Counter;
 use list::Entry;
 use project::{say, workspace};
+use results::Results;
 use row::Row;
 use runner::{Case, Runner};
 use scratch::Tokio;
-use serde::{Deserialize, Serialize};
 use servers::Servers;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -36,6 +32,7 @@ mod left;
 mod list;
 mod marked;
 mod page;
+mod results;
 mod row;
 mod runner;
 mod scratch;
@@ -65,39 +62,6 @@ pub(crate) struct Options {
     /// it complains about with tokio is not compared.
     #[arg(long, requires = "crates")]
     sanitize: bool,
-}
-
-/// The results of the tests of a crate with one tokio.
-#[derive(Default, Serialize, Deserialize)]
-struct Results {
-    version: String,
-    /// The tests that passed, as `target::path`.
-    passed: BTreeMap<String, Pass>,
-    /// The tests that failed, each with its most telling line.
-    failed: BTreeMap<String, (End, String)>,
-    /// The targets that do not compile, each with the first error.
-    not_compiled: BTreeMap<String, String>,
-    /// The tests that passed only when they ran for the second time.
-    second: BTreeSet<String>,
-    /// The number of tests that did not run, by the reason.
-    skipped: BTreeMap<String, usize>,
-}
-
-/// How a test passed.
-#[derive(Serialize, Deserialize)]
-struct Pass {
-    /// Whether it entered a runtime.
-    entered: bool,
-    left: Left,
-}
-
-impl Results {
-    /// Says what a test leaves beyond what it left in these results, those with tokio.
-    fn excess(&self, test: &str, left: Left) -> Option<String> {
-        let entered = self.passed.values().filter(|pass| pass.entered);
-        let kept = entered.map(|pass| pass.left.descriptors).min();
-        left.excess(self.passed.get(test)?.left, kept.unwrap_or_default())
-    }
 }
 
 /// Runs the tests of the crates that the options name. Returns `false` if a test failed and no row

@@ -1,5 +1,5 @@
 //! The results of a crate with both, for the table and the page.
-use super::{Results, list::Entry};
+use super::{list::Entry, results::Results};
 use crate::{
     cases::End,
     expected::{Expected, Kind},
@@ -97,7 +97,7 @@ pub(super) fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facade::Pass;
+    use crate::facade::results::Pass;
 
     /// A server that does not run, or a feature that is off, must not look like success.
     #[test]

@@ -1,8 +1,8 @@
 //! Runs the tests of a crate, each in a process of its own.
 use super::{
-    Pass, Results,
     left::{Counter, Left},
     marked,
+    results::{Pass, Results},
     scratch::Built,
 };
 use crate::{
