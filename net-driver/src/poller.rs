@@ -207,7 +207,7 @@ impl Poller {
         if reactor.collect(limit, self.max_events(), out).is_err() {
             // Other code has closed a descriptor of the driver. The worker must not spin on the
             // error.
-            std::thread::sleep(Duration::from_millis(1));
+            sync_shim::sim::thread::sleep(Duration::from_millis(1));
         }
         self.note_end();
     }
@@ -299,14 +299,14 @@ impl Poller {
     fn spawn_poller(&self, reactor: Arc<Reactor<Os>>) -> io::Result<()> {
         #[cfg(all(test, target_os = "linux", not(selvedge_loom)))]
         tests::refuse_thread()?;
-        let builder = std::thread::Builder::new().name("net-poller".into());
+        let builder = sync_shim::sim::thread::Builder::new().name("net-poller".into());
         let (is_shut_down, max) = (self.is_shut_down.clone(), self.max_events());
         let handle = builder.spawn(move || {
             let mut wakers = VecDeque::new();
             // Ordering: Relaxed: `shut_down` wakes the reactor after its store.
             while !is_shut_down.load(Relaxed) {
                 if reactor.collect(None, max, &mut wakers).is_err() {
-                    std::thread::sleep(Duration::from_millis(1));
+                    sync_shim::sim::thread::sleep(Duration::from_millis(1));
                 }
                 // The panic hook reports a panic of a waker. This thread goes on.
                 panics::contain(|| wake_all(&mut wakers));
@@ -322,7 +322,7 @@ impl Poller {
         match self.blocking.get() {
             Some(blocking) => blocking(job),
             None => {
-                let builder = std::thread::Builder::new().name("net-driver".into());
+                let builder = sync_shim::sim::thread::Builder::new().name("net-driver".into());
                 drop(builder.spawn(job)?);
             }
         }

@@ -31,6 +31,8 @@ pub enum Wait {
     Busy,
     /// For time to pass, in a sleep.
     Sleep,
+    /// For news of the file with this number, in a call of the simulated system.
+    System(u64),
 }
 
 /// A simulator, as the backend calls it from the stacks of its fibers.
