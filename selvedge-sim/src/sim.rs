@@ -145,6 +145,12 @@ impl Sim {
         })
     }
 
+    /// Returns a run of nothing.
+    #[cfg(not(selvedge_sim))]
+    pub(crate) fn run_nothing(&self) -> Run {
+        imp::run(&self.settings, || {})
+    }
+
     /// Runs `main` as the main function of a program, whose threads are simulated. `main` may make
     /// runtimes of its own.
     ///
@@ -280,6 +286,8 @@ mod imp {
     fn run_here(settings: Settings, main: impl FnOnce() + 'static) -> Run {
         let seed = settings.seed;
         system::begin(seed);
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+        crate::syscalls::keep();
         let world = World::new(settings);
         let main = move || {
             if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(main)) {
@@ -289,7 +297,7 @@ mod imp {
         world.run(Box::new(main));
         let (failure, trace, choices, stats) = world.into_result();
         let (hash, events) = (trace.hash, trace.events);
-        let kept = trace.kept.into();
+        let kept = trace.into_kept();
         Run {
             seed,
             hash,

@@ -11,16 +11,18 @@
 //!    which has a thread of its own, has the same keys.
 //! 3. All other threads get what the system says.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-pub(crate) use linux::{begin, epoch};
+pub(crate) use linux::{begin, epoch, set_ahead};
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-pub(crate) use elsewhere::{begin, epoch};
+pub(crate) use elsewhere::{begin, epoch, set_ahead};
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 mod elsewhere {
     use std::{sync::OnceLock, time::Instant};
 
     pub(crate) fn begin(_: u64) {}
+
+    pub(crate) fn set_ahead(_: std::time::Duration) {}
 
     pub(crate) fn epoch() -> Instant {
         static EPOCH: OnceLock<Instant> = OnceLock::new();
@@ -47,6 +49,8 @@ mod linux {
         static RANDOM: RefCell<Option<Random>> = const { RefCell::new(None) };
         /// The time that the clocks of this thread show, while `epoch` reads one.
         static SHOWN: Cell<Option<Duration>> = const { Cell::new(None) };
+        /// How far the date of this thread's host is ahead.
+        static AHEAD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
     /// Makes this thread that of a run: its random bytes come from the seed.
@@ -55,6 +59,11 @@ mod linux {
         black_box(clock_gettime as *const ());
         black_box(getrandom as *const ());
         RANDOM.set(Some(Random::new(!seed)));
+    }
+
+    /// Sets how far the date of the host is ahead whose thread runs now.
+    pub(crate) fn set_ahead(time: Duration) {
+        AHEAD.set(time);
     }
 
     /// Returns the time at which each run begins, and its distance from the start of the system.
@@ -95,7 +104,8 @@ mod linux {
         let since_epoch = sync_shim::sim::since_epoch()?;
         Some(match clock {
             libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => {
-                Duration::from_secs(DATE as u64) + since_epoch
+                let ahead = AHEAD.try_with(Cell::get).unwrap_or_default();
+                Duration::from_secs(DATE as u64) + ahead + since_epoch
             }
             // A thread's processor time, and the process's, pass as the virtual time does.
             libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => since_epoch,

@@ -46,7 +46,8 @@ pub(crate) struct Trace {
     pub(crate) hash: u64,
     pub(crate) events: u64,
     keep: usize,
-    pub(crate) kept: VecDeque<Event>,
+    /// The last events of each host, each with its place among all events.
+    kept: Vec<VecDeque<(u64, Event)>>,
 }
 
 /// Returns a number for the kind of an event. It depends on the length, the first eight bytes and
@@ -76,7 +77,7 @@ impl Trace {
             hash: 0xcbf2_9ce4_8422_2325,
             events: 0,
             keep,
-            kept: VecDeque::new(),
+            kept: vec![VecDeque::new()],
         }
     }
 
@@ -84,7 +85,7 @@ impl Trace {
     pub(crate) fn add(
         &mut self,
         nanos: u64,
-        thread: u64,
+        (thread, host): (u64, usize),
         name: Option<&Arc<str>>,
         kind: &'static str,
         task: u64,
@@ -95,18 +96,33 @@ impl Trace {
         }
         self.events += 1;
         if self.keep > 0 {
-            if self.kept.len() == self.keep {
-                self.kept.pop_front();
+            let kept = &mut self.kept[host];
+            if kept.len() == self.keep {
+                kept.pop_front();
             }
             let (time, name) = (Duration::from_nanos(nanos), name.cloned());
-            self.kept.push_back(Event {
+            let event = Event {
                 time,
                 thread,
                 name,
                 kind,
                 task,
                 number,
-            });
+            };
+            kept.push_back((self.events, event));
         }
+    }
+
+    /// Keeps events of so many hosts from now on.
+    pub(crate) fn share_among(&mut self, hosts: usize) {
+        self.kept.resize_with(hosts, VecDeque::new);
+        self.keep = self.keep.div_ceil(hosts).max(self.keep.min(20));
+    }
+
+    /// Returns the kept events in their order.
+    pub(crate) fn into_kept(self) -> Vec<Event> {
+        let mut all: Vec<_> = self.kept.into_iter().flatten().collect();
+        all.sort_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, event)| event).collect()
     }
 }

@@ -18,7 +18,9 @@
 //!    one run do not reach the next.
 mod checks;
 mod host;
+mod hosts;
 mod limits;
+mod network;
 mod stacks;
 mod tasks;
 mod threads;
@@ -26,6 +28,7 @@ mod threads;
 use crate::{
     choice::{Choices, Random},
     failure::Failure,
+    net::{HostId, Network},
     order::Order,
     rule::Rule,
     sim::{Settings, Stats},
@@ -66,7 +69,14 @@ pub(crate) struct World {
     for_program: RefCell<Random>,
     trace: RefCell<Trace>,
     tasks: RefCell<Tasks>,
-    subjects: RefCell<Vec<Weak<dyn Subject>>>,
+    /// The parts to check, each with its host.
+    subjects: RefCell<Vec<(HostId, Weak<dyn Subject>)>>,
+    fleet: RefCell<hosts::Fleet>,
+    /// Whether some hosts are slow, or have another date.
+    hosts_differ: Cell<bool>,
+    network: RefCell<Network>,
+    /// A fault is due, which only happens while no thread runs.
+    fault_is_due: Cell<bool>,
     /// The time since which there was unserved work whenever no thread could run.
     unserved_since: Cell<Option<u64>>,
     failure: RefCell<Option<Failure>>,
@@ -97,6 +107,8 @@ impl World {
         let mut for_choices = Random::new(settings.seed);
         let for_program = Random::new(for_choices.next());
         let rule = Rule::new(settings.order, settings.polls, &mut for_choices);
+        let mut network = Network::default();
+        network.add_host("main");
         let choices = Choices::new(settings.replayed.take(), settings.records_choices);
         Box::new(Self {
             run: Run::new(),
@@ -113,6 +125,10 @@ impl World {
             trace: RefCell::new(Trace::new(settings.kept_events)),
             tasks: RefCell::default(),
             subjects: RefCell::default(),
+            fleet: RefCell::default(),
+            hosts_differ: Cell::new(false),
+            network: RefCell::new(network),
+            fault_is_due: Cell::new(false),
             unserved_since: Cell::new(None),
             failure: RefCell::default(),
             steps: Cell::new(0),
@@ -130,6 +146,7 @@ impl World {
 
     /// Runs the program until all of its threads have ended, or a check fails.
     pub(crate) fn run(&self, main: Box<dyn FnOnce()>) {
+        let _of_thread = network::OfThread::begin(self);
         let started = Host::spawn(self, Some("main".into()), main);
         if let Err(error) = started {
             return self.fail(Failure::Panic {
@@ -184,11 +201,15 @@ impl World {
     }
 
     fn resume(&self, id: u32) {
-        let (mut body, fiber) = {
+        let (mut body, fiber, host) = {
             let mut threads = self.threads.borrow_mut();
             let thread = &mut threads[id as usize - 1];
-            (thread.body.take(), ptr::from_ref(&*thread.fiber))
+            let fiber = ptr::from_ref(&*thread.fiber);
+            (thread.body.take(), fiber, thread.host)
         };
+        if self.hosts_differ.get() {
+            self.show_clock(host);
+        }
         self.current.set(id);
         self.switches.set(self.switches.get() + 1);
         self.watched.switch_to(id);
@@ -261,7 +282,7 @@ impl World {
         let (mut limits, mut threads) = (self.limits.borrow_mut(), self.threads.borrow_mut());
         while let Some(first) = limits.first() {
             if first.at > now {
-                return self.next_limit.set(first.at);
+                break;
             }
             limits.remove_first();
             let thread = &mut threads[first.thread as usize - 1];
@@ -271,7 +292,12 @@ impl World {
                 self.ready.borrow_mut().push(first.thread);
             }
         }
-        self.next_limit.set(u64::MAX);
+        let next = limits.first().map_or(u64::MAX, |first| first.at);
+        self.next_limit.set(next);
+        drop((limits, threads));
+        self.fire_network();
+        let first = self.first_event().unwrap_or(u64::MAX);
+        self.next_limit.set(self.next_limit.get().min(first));
     }
 
     /// Returns the end of the first limit of a wait that goes on.
@@ -290,7 +316,8 @@ impl World {
     /// limit.
     fn pass_time(&self) {
         // The limits of waits that have ended are not steps of their own.
-        let next = self.first_limit();
+        let next = [self.first_limit(), self.first_event()];
+        let next = next.into_iter().flatten().min();
         self.check(next);
         if self.failure.borrow().is_some() {
             return;
@@ -307,15 +334,16 @@ impl World {
 
     #[inline]
     fn record(&self, thread: u64, kind: &'static str, task: u64, number: u64) {
-        let name = match thread {
-            0 => None,
-            _ if self.settings.kept_events > 0 => self.threads.borrow()[thread as usize - 1]
-                .fiber
-                .name()
-                .cloned(),
-            _ => None,
+        let (name, host) = match thread {
+            0 => (None, 0),
+            _ if self.settings.kept_events > 0 => {
+                let thread = &self.threads.borrow()[thread as usize - 1];
+                (thread.label.clone(), thread.host)
+            }
+            _ => (None, 0),
         };
         let mut trace = self.trace.borrow_mut();
+        let thread = (thread, host);
         trace.add(self.now.get(), thread, name.as_ref(), kind, task, number);
     }
 

@@ -4,7 +4,7 @@ use super::{
     threads::{Panic, State, Thread},
 };
 use crate::failure::Failure;
-use std::{sync::Weak, time::Duration};
+use std::time::Duration;
 use sync_shim::sim::{Subject, Wait};
 
 /// How long work may wait while a thread that could take it waits, too. A thread between the push
@@ -19,8 +19,11 @@ impl World {
         // A check, and the drop of a last reference, are code of the program (rule 2).
         let existing: Vec<_> = {
             let mut subjects = self.subjects.borrow_mut();
-            subjects.retain(|subject| subject.strong_count() > 0);
-            subjects.iter().filter_map(Weak::upgrade).collect()
+            subjects.retain(|(_, subject)| subject.strong_count() > 0);
+            let subjects = subjects.iter();
+            subjects
+                .filter_map(|(_, subject)| subject.upgrade())
+                .collect()
         };
         let mut unserved = None;
         for subject in existing {
@@ -132,7 +135,7 @@ impl World {
             let subjects = self.subjects.borrow();
             let parts = subjects
                 .iter()
-                .filter(|subject| subject.strong_count() > 0)
+                .filter(|(_, subject)| subject.strong_count() > 0)
                 .count();
             if live > 0 {
                 self.fail(Failure::TasksLeft(live));

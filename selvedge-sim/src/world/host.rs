@@ -3,7 +3,7 @@ use super::{
     World, epoch, stacks,
     threads::{Body, Panic, State, Thread},
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, net::HostId};
 use corosensei::Yielder;
 use std::{
     io, mem,
@@ -23,7 +23,7 @@ const POLL: u64 = 100;
 
 impl World {
     /// Begins a wait of this thread. The caller switches to the loop then.
-    fn begin_wait(
+    pub(super) fn begin_wait(
         &self,
         id: u32,
         on: Wait,
@@ -52,20 +52,103 @@ impl World {
     /// Lets the time of a poll pass, if polls take time: the thread has just begun one.
     #[inline]
     fn take_time(&self, fiber: &Fiber) {
-        if !self.polls_take_time {
+        if !self.polls_take_time && !self.hosts_differ.get() {
             return;
         }
-        let cost = self.choices.borrow_mut().next(u32::MAX, || {
-            self.rule.borrow().cost(&mut self.for_choices.borrow_mut())
-        });
-        if cost > 0 {
-            let time = Duration::from_nanos(100 * u64::from(cost));
+        let mut cost = 0;
+        if self.polls_take_time {
+            cost = self.choices.borrow_mut().next(u32::MAX, || {
+                self.rule.borrow().cost(&mut self.for_choices.borrow_mut())
+            });
+        }
+        let mut nanos = 100 * u64::from(cost);
+        if self.hosts_differ.get() {
+            let (times, more) = self.slowness();
+            nanos = nanos * times + more;
+        }
+        if nanos > 0 {
+            let time = Duration::from_nanos(nanos);
             self.wait(fiber, Wait::Busy, Some(time), Location::caller());
         }
     }
 
+    /// Starts a thread on a host.
+    pub(super) fn spawn_on(
+        &self,
+        host: HostId,
+        name: Option<Arc<str>>,
+        f: Box<dyn FnOnce()>,
+    ) -> io::Result<u64> {
+        let stack = stacks::take()?;
+        let label = self.label_of(host, name.as_ref());
+        let id = self.threads.borrow().len() as u64 + 1;
+        let world = ptr::from_ref(self);
+        let body = Body::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+            // SAFETY: the world outlives its threads.
+            let world = unsafe { &*world };
+            let fiber = {
+                let mut threads = world.threads.borrow_mut();
+                let thread = &mut threads[id as usize - 1];
+                thread.yielder = yielder;
+                ptr::from_ref(&*thread.fiber)
+            };
+            let ended = panic::catch_unwind(AssertUnwindSafe(|| {
+                f();
+                // SAFETY: the box of the fiber stays until the end of the run.
+                let fiber = unsafe { &*fiber };
+                // SAFETY: the fiber is the current one, and `f` has returned.
+                unsafe { fiber.end() };
+            }));
+            if let Err(payload) = ended {
+                // std aborts then, too.
+                eprintln!(
+                    "selvedge-sim: the drop of a thread-local has panicked, so the process aborts"
+                );
+                mem::forget(payload);
+                std::process::abort();
+            }
+        });
+        self.rule
+            .borrow_mut()
+            .add_thread(&mut self.for_choices.borrow_mut());
+        self.watched.add_thread(name.as_deref());
+        // SAFETY: the world is in a box that stays until the end of the run.
+        let fiber = unsafe { Fiber::new(ptr::from_ref(self), self.run.clone(), id, name) };
+        self.threads.borrow_mut().push(Thread {
+            fiber: Box::new(fiber),
+            state: State::Ready,
+            body: Some(body),
+            yielder: ptr::null(),
+            has_token: false,
+            timed_out: false,
+            waits: 0,
+            waits_at: Location::caller(),
+            panics: Vec::new(),
+            host,
+            label,
+        });
+        self.live.set(self.live.get() + 1);
+        self.record(u64::from(self.current.get()), "thread", 0, id);
+        self.ready.borrow_mut().push(id as u32);
+        Ok(id)
+    }
+
+    /// Returns the name of a thread for the events, if they are kept: with the name of its host, if
+    /// there are several.
+    fn label_of(&self, host: HostId, name: Option<&Arc<str>>) -> Option<Arc<str>> {
+        if self.settings.kept_events == 0 || host == 0 {
+            return name.filter(|_| self.settings.kept_events > 0).cloned();
+        }
+        let network = self.network.borrow();
+        let (host, name) = (network.name_of(host), name.map_or("unnamed", |name| name));
+        Some(match host == name {
+            true => host.into(),
+            false => format!("{host}: {name}").into(),
+        })
+    }
+
     /// Lets other threads run during the wait. Returns whether it ended before its limit.
-    fn end_wait(&self, id: u32) -> bool {
+    pub(super) fn end_wait(&self, id: u32) -> bool {
         self.switch(id);
         !self.threads.borrow()[id as usize - 1].timed_out
     }
@@ -93,8 +176,10 @@ impl Host for World {
         self.now.set(self.now.get() + POLL);
         let id = self.current.get();
         self.fire_limits();
-        if self.steps.get() + points > self.settings.steps || self.failure.borrow().is_some() {
-            // The loop of `run` ends the run.
+        let is_over =
+            self.steps.get() + points > self.settings.steps || self.failure.borrow().is_some();
+        if is_over || self.fault_is_due.get() {
+            // The loop of `run` ends the run, or makes the fault happen.
             self.ready.borrow_mut().push(id);
             self.switch(id);
         } else if !self.ready.borrow().is_empty() && !self.stays(id, 1) {
@@ -175,54 +260,7 @@ impl Host for World {
     }
 
     fn spawn(&self, name: Option<Arc<str>>, f: Box<dyn FnOnce()>) -> io::Result<u64> {
-        let stack = stacks::take()?;
-        let id = self.threads.borrow().len() as u64 + 1;
-        let world = ptr::from_ref(self);
-        let body = Body::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
-            // SAFETY: the world outlives its threads.
-            let world = unsafe { &*world };
-            let fiber = {
-                let mut threads = world.threads.borrow_mut();
-                let thread = &mut threads[id as usize - 1];
-                thread.yielder = yielder;
-                ptr::from_ref(&*thread.fiber)
-            };
-            let ended = panic::catch_unwind(AssertUnwindSafe(|| {
-                f();
-                // SAFETY: the box of the fiber stays until the end of the run.
-                let fiber = unsafe { &*fiber };
-                // SAFETY: the fiber is the current one, and `f` has returned.
-                unsafe { fiber.end() };
-            }));
-            if let Err(payload) = ended {
-                // std aborts then, too.
-                eprintln!(
-                    "selvedge-sim: the drop of a thread-local has panicked, so the process aborts"
-                );
-                mem::forget(payload);
-                std::process::abort();
-            }
-        });
-        self.rule
-            .borrow_mut()
-            .add_thread(&mut self.for_choices.borrow_mut());
-        self.watched.add_thread(name.as_deref());
-        // SAFETY: the world is in a box that stays until the end of the run.
-        let fiber = unsafe { Fiber::new(ptr::from_ref(self), self.run.clone(), id, name) };
-        self.threads.borrow_mut().push(Thread {
-            fiber: Box::new(fiber),
-            state: State::Ready,
-            body: Some(body),
-            yielder: ptr::null(),
-            has_token: false,
-            timed_out: false,
-            waits: 0,
-            waits_at: Location::caller(),
-            panics: Vec::new(),
-        });
-        self.live.set(self.live.get() + 1);
-        self.record(u64::from(self.current.get()), "thread", 0, id);
-        self.ready.borrow_mut().push(id as u32);
+        let id = self.spawn_on(self.host_of_current(), name, f)?;
         self.preempt(2);
         Ok(id)
     }
@@ -289,7 +327,8 @@ impl Host for World {
     }
 
     fn allocated(&self, task: usize) {
-        self.tasks.borrow_mut().allocate(task);
+        let host = self.host_of_current();
+        self.tasks.borrow_mut().allocate(task, host);
     }
 
     fn freed(&self, task: usize) {
@@ -301,6 +340,7 @@ impl Host for World {
     }
 
     fn watch(&self, subject: Weak<dyn Subject>) {
-        self.subjects.borrow_mut().push(subject);
+        let host = self.host_of_current();
+        self.subjects.borrow_mut().push((host, subject));
     }
 }

@@ -5,6 +5,7 @@
 //! 61st tick, a tick has four polls at most, and a ring is first in, first out. So the task behind
 //! R ready tasks comes to its poll after R looks, if a worker goes on. An exception has a bound in
 //! time: a long task from outside is followed by up to 10 ms of the worker's own tasks.
+use crate::net::HostId;
 use std::{
     collections::{HashMap, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
@@ -43,6 +44,7 @@ struct Task {
     number: u64,
     /// Whether the end of the run waits for this task to be freed.
     counts: bool,
+    host: HostId,
     ready: Option<Ready>,
 }
 
@@ -76,6 +78,7 @@ impl Tasks {
                 entry.insert(Task {
                     number: self.last,
                     counts: false,
+                    host: 0,
                     ready: None,
                 })
             }
@@ -92,10 +95,12 @@ impl Tasks {
         self.live
     }
 
-    pub(super) fn allocate(&mut self, address: usize) {
+    /// Notes a task that a thread of this host has made.
+    pub(super) fn allocate(&mut self, address: usize, host: HostId) {
         self.free(address);
         let task = self.task(address);
         task.counts = true;
+        task.host = host;
         self.live += 1;
     }
 
@@ -104,6 +109,13 @@ impl Tasks {
             self.live -= usize::from(task.counts);
             self.ready -= u64::from(task.ready.is_some());
         }
+    }
+
+    /// Forgets the tasks of a host, which are never freed.
+    pub(super) fn forget_host(&mut self, host: HostId) {
+        let of_host = self.by_address.iter().filter(|(_, task)| task.host == host);
+        let lost: Vec<_> = of_host.map(|(address, _)| *address).collect();
+        lost.into_iter().for_each(|address| self.free(address));
     }
 
     /// Notes a spawn or a wake. Returns the task's number.
@@ -214,7 +226,7 @@ mod tests {
     #[test]
     fn task_that_no_worker_polls_is_starved() {
         let mut tasks = Tasks::default();
-        tasks.allocate(7);
+        tasks.allocate(7, 0);
         assert_eq!(poll(&mut tasks, 5_000, [true; 3]), None, "it is not ready");
         tasks.wake(7);
         let (number, polls) = poll(&mut tasks, 5_000, [true; 3]).unwrap();
@@ -225,7 +237,7 @@ mod tests {
     #[test]
     fn task_that_is_polled_or_freed_in_time_is_not_starved() {
         let mut tasks = Tasks::default();
-        tasks.allocate(7);
+        tasks.allocate(7, 0);
         for _ in 0..10 {
             tasks.wake(7);
             assert_eq!(poll(&mut tasks, 1_000, [true; 3]), None);

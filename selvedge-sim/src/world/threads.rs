@@ -1,9 +1,11 @@
 //! The threads of a run, and what each waits for.
+use crate::net::HostId;
 use corosensei::{Coroutine, Yielder, stack::DefaultStack};
 use std::{
     mem,
     ops::{Deref, DerefMut},
     panic::Location,
+    sync::Arc,
 };
 use sync_shim::sim::{Fiber, Wait};
 
@@ -31,6 +33,9 @@ pub(super) struct Thread {
     /// The panics that have begun in this thread, and may still go on: the second one begins in a
     /// drop while the first one unwinds.
     pub(super) panics: Vec<Panic>,
+    pub(super) host: HostId,
+    /// The name in the events.
+    pub(super) label: Option<Arc<str>>,
 }
 
 /// The threads of a run. The drop leaks those that have not ended, and frees the others. A drop of
@@ -103,6 +108,7 @@ impl Thread {
             State::Waiting(Wait::Join(id)) => format!("waits for the end of thread {id}"),
             State::Waiting(Wait::Busy) => "is busy".to_owned(),
             State::Waiting(Wait::Sleep) => "sleeps".to_owned(),
+            State::Waiting(Wait::System(_)) => "waits in a call of the system".to_owned(),
         };
         let (id, name, at) = (self.fiber.id(), self.name(), self.waits_at);
         format!("thread {id} ({name}) {what}, at {at}")

@@ -1,0 +1,168 @@
+//! The network of a run, as the threads of the run reach it.
+use super::World;
+use crate::{
+    net::{Dice, FileId, HostId, Moment, Network},
+    net_settings::Chance,
+};
+use std::{cell::Cell, panic::Location, ptr, time::Duration};
+use sync_shim::sim::{Host as _, Wait};
+
+/// How much time a call of the system takes.
+const CALL: u64 = 300;
+
+/// The number for waits for the end of the clients, which no file has.
+pub(super) const CLIENTS: FileId = u64::MAX;
+
+/// Once in so many calls another thread runs first, at random.
+const AT_CALL: u64 = 16;
+
+std::thread_local! {
+    /// The run of this thread of the system.
+    static WORLD: Cell<*const World> = const { Cell::new(ptr::null()) };
+}
+
+/// Makes a run the one of its thread, until the drop.
+pub(super) struct OfThread;
+
+impl OfThread {
+    pub(super) fn begin(world: &World) -> Self {
+        WORLD.set(world);
+        Self
+    }
+}
+
+impl Drop for OfThread {
+    fn drop(&mut self) {
+        WORLD.set(ptr::null());
+    }
+}
+
+impl Dice for World {
+    fn below(&self, count: u32) -> u32 {
+        let mut choices = self.choices.borrow_mut();
+        choices.next(count, || {
+            let mut random = self.for_choices.borrow_mut();
+            random.below(u64::from(count)) as u32
+        })
+    }
+
+    fn once(&self, Chance(share): Chance) -> bool {
+        if share == 0 {
+            return false;
+        }
+        let mut choices = self.choices.borrow_mut();
+        let happens = choices.next(2, || {
+            let mut random = self.for_choices.borrow_mut();
+            u32::from(random.below(1 << 32) <= u64::from(share))
+        });
+        happens == 1
+    }
+}
+
+impl World {
+    /// Runs `f` if a simulated thread calls this.
+    pub(crate) fn with_current<R>(f: impl FnOnce(&Self) -> R) -> Option<R> {
+        let world = WORLD.try_with(Cell::get).ok()?;
+        // SAFETY: the pointer is null, or `run` of this world is on the stack of this thread.
+        let world = unsafe { world.as_ref() }?;
+        (world.current.get() > 0).then(|| f(world))
+    }
+
+    /// Returns the host of the thread that runs.
+    pub(super) fn host_of_current(&self) -> HostId {
+        let id = self.current.get() as usize;
+        id.checked_sub(1)
+            .map_or(0, |at| self.threads.borrow()[at].host)
+    }
+
+    /// A simulated thread makes a call: time passes, and another thread may run first.
+    pub(crate) fn begin_call(&self) {
+        self.now.set(self.now.get() + CALL);
+        self.preempt(AT_CALL);
+    }
+
+    /// Returns the virtual time since the run began.
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_nanos(self.now.get())
+    }
+
+    /// Runs `f` with the network, the host of the thread that runs, and the time. Then wakes the
+    /// threads whose files have news.
+    pub(crate) fn with_network<R>(
+        &self,
+        f: impl FnOnce(&mut Network, HostId, Moment<'_>) -> R,
+    ) -> R {
+        let host = self.host_of_current();
+        let moment = Moment {
+            now: self.now.get(),
+            dice: self,
+        };
+        let result = f(&mut self.network.borrow_mut(), host, moment);
+        self.settle();
+        result
+    }
+
+    /// Does what the network has left to the simulator.
+    fn settle(&self) {
+        let (out, first) = {
+            let mut network = self.network.borrow_mut();
+            (std::mem::take(&mut network.out), network.first_event())
+        };
+        for (file, all) in out.wakes {
+            self.wake_all_of(Wait::System(file), all);
+        }
+        for (host, what, number) in out.notes {
+            self.note(host, what, number);
+        }
+        if let Some(first) = first {
+            self.next_limit.set(self.next_limit.get().min(first));
+        }
+    }
+
+    /// Records an event of a host.
+    pub(super) fn note(&self, host: HostId, what: &'static str, number: u64) {
+        let thread = u64::from(self.current.get());
+        if thread > 0 {
+            return self.record(thread, what, 0, number);
+        }
+        let name =
+            (self.settings.kept_events > 0).then(|| self.network.borrow().name_of(host).into());
+        let mut trace = self.trace.borrow_mut();
+        trace.add(self.now.get(), (0, host), name.as_ref(), what, 0, number);
+    }
+
+    /// Waits for news of a file, or for the time alone. Returns false if the time ran out.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, file: FileId, limit: Option<Duration>) -> bool {
+        let id = self.current.get();
+        self.begin_wait(id, Wait::System(file), limit, Location::caller());
+        self.end_wait(id)
+    }
+
+    /// Makes what is due in the network happen. A fault only happens while no thread runs.
+    pub(super) fn fire_network(&self) {
+        loop {
+            let is_fault = {
+                let mut network = self.network.borrow_mut();
+                let first = network.first_event();
+                if first.is_none_or(|first| first > self.now.get()) {
+                    return;
+                }
+                network.is_fault_next()
+            };
+            if is_fault && self.current.get() > 0 {
+                return self.fault_is_due.set(true);
+            }
+            let fault = self.with_network(|network, _, moment| network.fire_first(moment));
+            if let Some(fault) = fault {
+                self.fault_is_due.set(false);
+                self.fire_fault(fault);
+            }
+        }
+    }
+
+    /// Returns the time of the first event of the network.
+    pub(super) fn first_event(&self) -> Option<u64> {
+        self.network.borrow_mut().first_event()
+    }
+}

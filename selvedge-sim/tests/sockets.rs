@@ -1,0 +1,86 @@
+//! Sockets between the tasks and threads of one host.
+#![cfg(selvedge_sim)]
+
+use net_driver::net::{AsyncFd, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use selvedge_executor::spawn;
+use selvedge_sim::{Sim, explore};
+use task_io::{AsyncReadExt, AsyncWriteExt};
+
+#[test]
+fn bytes_of_a_stream_come_back_from_an_echo() {
+    let explored = explore(0..100, |sim: Sim| {
+        sim.run(|| async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let server = spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut all: Vec<u8> = Vec::new();
+                let mut part = [0; 100];
+                loop {
+                    let count = stream.read(&mut part).await.unwrap();
+                    if count == 0 {
+                        break all.len();
+                    }
+                    stream.write_all(&part[..count]).await.unwrap();
+                    all.extend(&part[..count]);
+                }
+            });
+            let mut client = TcpStream::connect(at).await.unwrap();
+            let sent: Vec<u8> = (0..3_000_u32).map(|n| n as u8).collect();
+            client.write_all(&sent).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut back = Vec::new();
+            client.read_to_end(&mut back).await.unwrap();
+            assert_eq!(back, sent);
+            assert_eq!(server.await.unwrap(), sent.len());
+        })
+    });
+    assert!(explored.found.is_none(), "{}", explored.found.unwrap());
+}
+
+#[test]
+fn datagrams_and_unix_streams_work_in_a_host() {
+    let explored = explore(0..100, |sim: Sim| {
+        sim.run(|| async {
+            let one = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            one.connect(other.local_addr().unwrap()).await.unwrap();
+            one.send(b"hello").await.unwrap();
+            let mut to = [0; 3];
+            let (count, from) = other.recv_from(&mut to).await.unwrap();
+            assert_eq!((count, from), (3, one.local_addr().unwrap()));
+
+            let listener = UnixListener::bind("/simulated").unwrap();
+            let server = spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut all = Vec::new();
+                stream.read_to_end(&mut all).await.unwrap();
+                stream.write_all(&all).await.unwrap();
+            });
+            let mut client = UnixStream::connect("/simulated").await.unwrap();
+            let sent = vec![7; 200_000];
+            client.write_all(&sent).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut back = Vec::new();
+            client.read_to_end(&mut back).await.unwrap();
+            assert!(back == sent);
+            server.await.unwrap();
+            assert!(!std::path::Path::new("/simulated").exists());
+        })
+    });
+    assert!(explored.found.is_none(), "{}", explored.found.unwrap());
+}
+
+/// A wait for the file would hold up all threads.
+#[test]
+fn descriptor_of_the_system_is_refused_by_async_fd() {
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let run = Sim::new(1).run(|| async move {
+        let error = AsyncFd::new(reader).unwrap_err();
+        assert!(
+            error.to_string().contains("descriptor of the system"),
+            "{error}"
+        );
+    });
+    run.unwrap();
+}
