@@ -88,6 +88,13 @@ pub const ALL: &[Scenario] = &[
     ("bursts_of_steps", crate::shares::bursts_of_steps),
     ("rounds_of_failures", crate::processes::rounds_of_failures),
     ("kept_handles", crate::ends::kept_handles),
+    ("requests", crate::network::requests),
+    ("echo", crate::network::echo),
+    ("transfers", crate::network::transfers),
+    ("leases", crate::network::leases),
+    ("datagrams", crate::network::datagrams),
+    ("full_queue", crate::network::full_queue),
+    ("endings", crate::network::endings),
 ];
 
 pub const MS: Duration = Duration::from_millis(1);
