@@ -485,7 +485,7 @@ fn timer_is_never_overdue_by_an_endless_time() {
     let mut cx = Context::from_waker(Waker::noop());
     driver.scope(None, || assert!(sleep.as_mut().poll(&mut cx).is_pending()));
     assert!(driver.until_overdue(Duration::ZERO).unwrap() <= hour);
-    assert_eq!(driver.until_overdue(Duration::MAX), Some(Duration::MAX));
+    assert!(driver.until_overdue(Duration::MAX).unwrap() > 1_000_000 * hour);
     assert_eq!(driver.poll_overdue(Duration::MAX), 0);
 }
 
