@@ -5,13 +5,21 @@
 //! mosquitto_sub -p 1884 -t news
 //! ```
 use rumqttd::{Broker, Config, ConnectionSettings, RouterConfig, ServerSettings};
-use std::{collections::HashMap, env, error::Error, net::SocketAddr, thread};
+use std::{
+    collections::HashMap,
+    env,
+    error::Error,
+    net::{SocketAddr, TcpListener},
+    process, thread,
+    time::Duration,
+};
 use tokio::net::TcpStream;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or("127.0.0.1:1884".into());
-    let address: SocketAddr = address.parse()?;
+    // The broker drops the error of its own `bind`. This one also finds a port for port 0.
+    let address: SocketAddr = TcpListener::bind(address)?.local_addr()?;
     let server = ServerSettings {
         name: "v4".into(),
         listen: address,
@@ -41,11 +49,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     thread::spawn(move || {
         if let Err(error) = Broker::new(config).start() {
             eprintln!("the broker: {error}");
+            process::exit(1);
         }
     });
     // The broker does not say when it listens.
     while TcpStream::connect(address).await.is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     println!("listens on {address}");
     services::ended().await?;

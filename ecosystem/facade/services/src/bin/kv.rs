@@ -7,19 +7,22 @@
 use bytes::{Buf, Bytes, BytesMut};
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    env,
-    error::Error,
-    io,
+    env, io,
     sync::{Arc, Mutex},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    select,
+    net::TcpStream,
 };
 
 /// The longest string that a client may send, and the most strings of one command.
 const MAX_LENGTH: usize = 1 << 20;
+
+/// The longest command. An incomplete one stays in memory.
+const MAX_COMMAND: usize = 16 * MAX_LENGTH;
+
+/// How many bytes of answers are kept for one write. After that the client must read.
+const MAX_OUTPUT: usize = 64 << 10;
 
 type Args = Vec<Bytes>;
 
@@ -36,39 +39,38 @@ struct Store {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> io::Result<()> {
     let address = env::args().nth(1).unwrap_or("127.0.0.1:6380".into());
-    let listener = TcpListener::bind(address).await?;
-    println!("listens on {}", listener.local_addr()?);
     let store = Arc::new(Mutex::new(Store::default()));
-    let accepts = async {
-        loop {
-            let (stream, _) = listener.accept().await?;
-            stream.set_nodelay(true)?;
-            let store = store.clone();
-            tokio::spawn(async move {
-                if let Err(error) = serve(stream, &store).await {
-                    eprintln!("a connection: {error}");
-                }
-            });
-        }
-    };
-    select! {
-        failed = accepts => failed,
-        ended = services::ended() => Ok(ended?),
-    }
+    services::listen(&address, |stream| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            if let Err(error) = serve(stream, &store).await {
+                eprintln!("a connection: {error}");
+            }
+        });
+    })
+    .await
 }
 
-/// Answers the commands of a connection; the answers to those of one read leave by one write.
+/// Answers the commands of a connection. Short answers to the commands of one read leave by one
+/// write.
 async fn serve(mut stream: TcpStream, store: &Mutex<Store>) -> io::Result<()> {
     let mut input = BytesMut::with_capacity(16 << 10);
     let mut output = Vec::new();
     loop {
         while let Some(args) = parse(&mut input)? {
             store.lock().unwrap().run(args, &mut output);
+            if output.len() >= MAX_OUTPUT {
+                stream.write_all(&output).await?;
+                output.clear();
+            }
         }
         stream.write_all(&output).await?;
         output.clear();
+        if input.len() > MAX_COMMAND {
+            return Err(io::Error::other("a command is too long"));
+        }
         if stream.read_buf(&mut input).await? == 0 {
             return match input.is_empty() {
                 true => Ok(()),

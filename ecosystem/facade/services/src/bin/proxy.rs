@@ -24,14 +24,13 @@ use std::{
     convert::Infallible,
     env,
     error::Error,
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
-use tokio::{net::TcpListener, select, time::timeout};
+use tokio::time::timeout;
 
 type Body = Either<Incoming, Full<Bytes>>;
 
@@ -74,19 +73,8 @@ where
     F: Fn(Request<Incoming>) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response<Body>> + Send + 'static,
 {
-    let listener = TcpListener::bind(address).await?;
-    println!("listens on {}", listener.local_addr()?);
-    let mut ended = pin!(services::ended());
     let graceful = GracefulShutdown::new();
-    loop {
-        let (stream, _) = select! {
-            accepted = listener.accept() => accepted?,
-            ended = &mut ended => {
-                ended?;
-                break;
-            }
-        };
-        stream.set_nodelay(true)?;
+    services::listen(address, |stream| {
         let answer = answer.clone();
         let service = service_fn(move |request| {
             let answer = answer(request);
@@ -105,7 +93,8 @@ where
                 eprintln!("a connection: {error}");
             }
         });
-    }
+    })
+    .await?;
     timeout(Duration::from_secs(10), graceful.shutdown()).await?;
     Ok(())
 }
