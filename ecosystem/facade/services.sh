@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the three servers of `services` under the usual load tools. Needs Linux, and the Debian
-# packages redis-tools, mosquitto-clients and wrk.
+# Runs the three servers of `services` under the usual load tools. Needs Linux, and these tools: if
+# one is not installed, the script names its Debian package.
 #
 #   services.sh [SECONDS] [NAME..]        all three at once on the façade; by default ten minutes
 #   services.sh tails [SECONDS] [NAME..]  latencies on the façade and on tokio, in turn, three rounds
@@ -13,19 +13,19 @@ target=$(cd "$here/../.." && pwd)/target/services
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_LTO=thin LC_ALL=C
 unset CARGO_TARGET_DIR RUSTFLAGS
 all=(kv broker proxy)
+declare -A clients=(
+    [kv]="redis-benchmark redis-cli"
+    [broker]="mosquitto_pub mosquitto_sub"
+    [proxy]="wrk curl"
+)
+declare -A packages=([kv]=redis-tools [broker]=mosquitto-clients [proxy]="wrk curl")
 
 fail() {
     echo "services: $*" >&2
     exit 1
 }
 
-for tool in redis-benchmark:redis-tools redis-cli:redis-tools wrk:wrk curl:curl \
-    mosquitto_pub:mosquitto-clients mosquitto_sub:mosquitto-clients; do
-    command -v "${tool%:*}" >/dev/null ||
-        fail "${tool%:*} is not installed (apt-get install ${tool#*:})"
-done
-
-build() { # VARIANT: facade, or tokio
+build() { # VARIANT [ARGUMENT..]: facade or tokio, and cargo's arguments
     local package=$here version
     if [ "$1" = tokio ]; then
         # The same sources and locked versions without the patch.
@@ -35,8 +35,9 @@ build() { # VARIANT: facade, or tokio
         sed 's/version = "1\.9999"/version = "1"/' "$here/services/Cargo.toml" >"$package/Cargo.toml"
         echo "[workspace]" >>"$package/Cargo.toml"
     fi
+    echo "services: builds $1, which takes minutes the first time" >&2
     # One folder for both: most of the crates do not use tokio.
-    (cd "$package" && cargo build --quiet --release -p services --target-dir "$target")
+    (cd "$package" && cargo build --quiet --release -p services --target-dir "$target" "${@:2}")
     mkdir -p "$target/$1"
     cp "$target"/release/{kv,broker,proxy} "$target/$1"
     version=$(cd "$package" && cargo tree --quiet -p services -i tokio --depth 0)
@@ -49,11 +50,13 @@ build() { # VARIANT: facade, or tokio
 # The servers. `start` sets `pid` and `port`; each server has its files in the folder `work`.
 start() { # VARIANT NAME PROGRAM [ARGUMENT..]
     local program=$target/$1/$3 file=$work/$2 tries
-    port=$((10000 + RANDOM % 20000))
-    "$program" "${@:4}" "127.0.0.1:$port" >"$file.out" 2>"$file.err" &
+    : >"$file.out"
+    "$program" "${@:4}" 127.0.0.1:0 >"$file.out" 2>"$file.err" &
     pid=$!
     for ((tries = 0; tries < 200; tries++)); do
-        if grep -q "^listens on" "$file.out"; then return; fi
+        port=$(sed -n 's/^listens on .*://p' "$file.out")
+        if [ -n "$port" ]; then return; fi
+        kill -0 "$pid" 2>/dev/null || break
         sleep 0.1
     done
     fail "$2 does not listen: $(cat "$file.err")"
@@ -85,6 +88,12 @@ end() { # NAME PID
     [ -z "$said" ] || fail "$1 reports: $said"
 }
 
+# Runs a client, which would wait for ever for a server that stands still. `timeout` then returns
+# 124. It stays in the process group, so that it ends with this script.
+limited() { # CLIENT [ARGUMENT..]
+    timeout --foreground "$limit" "$@"
+}
+
 descriptors() { # PID
     find "/proc/$1/fd" -mindepth 1 | wc -l
 }
@@ -113,11 +122,11 @@ kv_load() { # SECONDS
     done
 }
 
-cli() { redis-cli -p "$port" "$@"; }
+cli() { limited redis-cli -p "$port" "$@"; }
 
-benchmark() { # DEPTH N [ARGUMENT..]
+benchmark() { # DEPTH N
     local said
-    said=$(redis-benchmark -p "$port" -t set,get,incr,lpush,mset -P "$1" -n "$2" "${@:3}" 2>&1) ||
+    said=$(limited redis-benchmark -p "$port" -t set,get,incr,lpush,mset -P "$1" -n "$2" 2>&1) ||
         fail "redis-benchmark failed: $(tail -n 3 <<<"$said")"
     if grep -i error <<<"$said" >&2; then fail "redis-benchmark reports an error"; fi
     echo "$said"
@@ -134,8 +143,16 @@ broker_load() { # SECONDS
         (tidy && broker_pair "$pair" "$1") &
         pairs+=($!)
     done
-    for pair in "${pairs[@]}"; do wait "$pair" || fail "a pair of MQTT clients failed"; done
+    end_pairs "${pairs[@]}"
     for pair in 1 2 3 4; do answers=$((answers + $(cat "$work/pair$pair"))); done
+}
+
+end_pairs() { # PID..
+    local pair failed=''
+    for pair; do wait "$pair" || failed=1; done
+    if [ -n "$failed" ] || [ -s "$work/clients.err" ]; then
+        fail "a pair of MQTT clients failed: $(head -n 3 "$work/clients.err")"
+    fi
 }
 
 broker_pair() { # PAIR SECONDS
@@ -146,13 +163,14 @@ broker_pair() { # PAIR SECONDS
         n=$((n + batch))
     done
     unsubscribe "$1"
-    sed '/[a-z]/d' "$work/pair$1" | cmp - <(seq "$n") ||
+    sed '/[a-z]/d' "$work/pair$1" | cmp - <(seq "$n") >&2 ||
         fail "subscriber $1 did not get the numbers up to $n in order"
     echo "$n" >"$work/pair$1"
 }
 
 publish() { # PAIR [ARGUMENT..]
-    mosquitto_pub -p "$port" -k 600 -q 1 -t "numbers/$1" "${@:2}" 2>>"$work/clients.err"
+    limited mosquitto_pub -p "$port" -k 600 -q 1 -t "numbers/$1" "${@:2}" \
+        2>>"$work/clients.err" || fail "mosquitto_pub ended with $?"
 }
 
 # Starts a subscriber, and waits until it gets messages.
@@ -160,7 +178,7 @@ subscribe() { # PAIR FORMAT
     mosquitto_sub -p "$port" -k 600 -q 1 -t "numbers/$1" -F "$2" \
         >"$work/pair$1" 2>>"$work/clients.err" &
     subscriber=$!
-    until grep -q ready "$work/pair$1"; do
+    until grep -qs ready "$work/pair$1"; do
         kill -0 "$subscriber" 2>/dev/null || fail "mosquitto_sub failed: $(cat "$work/clients.err")"
         publish "$1" -m ready
         sleep 0.1
@@ -182,10 +200,10 @@ unsubscribe() { # PAIR
 
 proxy_load() { # SECONDS
     local said before after requests
-    before=$(curl -s "http://127.0.0.1:$backend_port/count")
+    before=$(curl -sS "http://127.0.0.1:$backend_port/count")
     said=$(load_http "$1")
     requests=${said%% *}
-    after=$(curl -s "http://127.0.0.1:$backend_port/count")
+    after=$(curl -sS "http://127.0.0.1:$backend_port/count")
     # At the end, wrk drops its connections, some with a request under way.
     ((requests > 0 && after - before >= requests && after - before <= requests + 50)) ||
         fail "wrk has $requests answers, and the backend gave $((after - before))"
@@ -203,7 +221,7 @@ done = function(summary, latency)
         latency:percentile(99.9))
 end
 LUA
-    said=$(wrk -t2 -c50 "-d${1}s" --timeout 300s -s "$work/wrk.lua" "http://127.0.0.1:$port/") ||
+    said=$(wrk -t2 -c50 "-d${1}s" --timeout 60s -s "$work/wrk.lua" "http://127.0.0.1:$port/") ||
         fail "wrk failed: $said"
     said=$(sed -n 's/^result\t//p' <<<"$said" | tr '\t' ' ')
     set -- $said
@@ -261,7 +279,7 @@ broker_sample() { # SECONDS
         (tidy && timed_pair "$pair" "$1") &
         pairs+=($!)
     done
-    for pair in "${pairs[@]}"; do wait "$pair" || fail "a pair of MQTT clients failed"; done
+    end_pairs "${pairs[@]}"
     sed '/[a-z]/d' "$work"/pair[1-4] | awk '{printf "%.0f\n", ($1 - $2) * 1e6}' | sort -n | awk '
         { all[NR] = $1 }
         function at(part) { return all[int((NR - 1) * part) + 1] }
@@ -331,33 +349,68 @@ tidy() {
     trap 'exit 1' INT TERM
 }
 
-work=$(mktemp -d)
-tidy
-case ${1:-600} in
-tails)
-    seconds=${2:-20}
-    build tokio
-    build facade
-    if (($# > 2)); then all=("${@:3}"); fi
-    tails "$seconds" "${all[@]}"
-    ;;
-*[!0-9]*)
+# Starts a command in a process group of its own. A signal to the group also ends the clients that
+# the command waits for.
+launch() { # COMMAND [ARGUMENT..]
+    set -m
+    (tidy && "$@") &
+    set +m
+    launched+=($!)
+}
+
+end_launched() {
+    local group failed=''
+    for group in "${launched[@]}"; do wait "$group" || failed=1; done
+    launched=()
+    [ -z "$failed" ] || fail "$1 failed; $work has the output of the programs"
+}
+
+clean() { # STATUS
+    local group
+    for group in "${launched[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+    wait
+    # A failure leaves the files, for a look at them.
+    if [ "$1" != 1 ]; then rm -r "$work"; fi
+}
+
+mode=run seconds=600
+if [ "${1:-}" = tails ]; then
+    mode=tails seconds=20
+    shift
+fi
+seconds=${1:-$seconds}
+if [[ $seconds = *[!0-9]* ]]; then
     sed -n '2,10s/^# \?//p' "$0"
     exit 2
-    ;;
-*)
-    build facade
-    if (($# > 1)); then all=("${@:2}"); fi
+fi
+# In `tails`, one client runs for about five windows.
+limit=300
+if [ "$mode" = tails ]; then limit=$((300 + 10 * seconds)); fi
+if (($# > 1)); then all=("${@:2}"); fi
+for name in "${all[@]}"; do
+    [ -n "${clients[$name]:-}" ] || fail "there is no service $name"
+    for client in ${clients[$name]}; do
+        command -v "$client" >/dev/null ||
+            fail "$client is not installed (apt-get install ${packages[$name]})"
+    done
+done
+
+if [ "$mode" = tails ]; then build tokio; fi
+build facade --locked
+
+launched=()
+work=$(mktemp -d)
+trap 'clean $?' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+case $mode in
+run)
     echo "| service | seconds | answers | descriptors | resident MiB | long polls |"
     echo "|---|--:|--:|--:|--:|--:|"
-    runs=()
-    for name in "${all[@]}"; do
-        (tidy && run "$name" "${1:-600}") &
-        runs+=($!)
-    done
-    failed=
-    for run in "${runs[@]}"; do wait "$run" || failed=1; done
-    [ -z "$failed" ] || fail "a service failed"
+    for name in "${all[@]}"; do launch run "$name" "$seconds"; done
+    ;;
+tails)
+    launch tails "$seconds" "${all[@]}"
     ;;
 esac
-rm -r "$work"
+end_launched "$mode"
