@@ -129,10 +129,8 @@ async fn proxy_forwards_a_request_for_an_unknown_host() {
         forward(stream, server).await.unwrap()
     });
     let proxy = Proxy::http(format!("http://{proxy}")).unwrap();
-    let client = Client::builder()
-        .proxy(proxy.basic_auth("ada", "secret"))
-        .build()
-        .unwrap();
+    let proxy = proxy.basic_auth("ada", "secret");
+    let client = client().proxy(proxy).build().unwrap();
     let answer = text(&client, "http://backend.invalid/steps/0").await;
     assert_eq!(answer, "arrived");
     drop(client);
