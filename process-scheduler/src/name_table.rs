@@ -2,9 +2,9 @@
 //!
 //! The table is an array of *buckets*. A bucket is a list that never changes: a thread that changes
 //! a name puts a new list in the place of the old one. The old list is freed when no lookup can
-//! read it any more, by epochs ([`crossbeam_epoch`]). So a lookup costs no write to memory that
-//! other threads use. When there are more names than buckets, a table of twice as many takes the
-//! place of the whole table, in the same way.
+//! read it any more, by epochs ([`crossbeam_epoch`]). So a lookup writes only to memory of its own
+//! thread, except for one pin in 128 (rule 5). When there are more names than buckets, a table of
+//! twice as many takes the place of the whole table, in the same way.
 //!
 //! | field | meaning | written by |
 //! |---|---|---|
@@ -21,6 +21,8 @@
 //!    they unpin it.
 //! 4. A lookup that began with an old table may miss later changes. It answers as a lookup of the
 //!    moment when the new table was published, which is within its own time.
+//! 5. A thread pins the epoch before it takes the lock, since one pin in 128 may run what any crate
+//!    of the program has deferred to a later epoch. This may be a user's code that changes names.
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
 use std::{
     hash::BuildHasher,
@@ -57,7 +59,10 @@ struct Table<V> {
 /// The right to change the names.
 pub(crate) struct Names<'a, V> {
     names: &'a NameTable<V>,
+    /// Dropped before `guard`, so that the lock is held for less time.
     len: MutexGuard<'a, usize>,
+    /// Pinned before the lock is taken (rule 5).
+    guard: Guard,
 }
 
 impl<V: Clone + Send + Sync + 'static> NameTable<V> {
@@ -71,10 +76,13 @@ impl<V: Clone + Send + Sync + 'static> NameTable<V> {
 
     /// Returns the value of a name. Takes no lock.
     pub(crate) fn get(&self, name: &str) -> Option<V> {
-        let guard = epoch::pin();
-        let bucket = self.bucket(name, &guard);
+        self.find(name, &epoch::pin())
+    }
+
+    fn find(&self, name: &str, guard: &Guard) -> Option<V> {
+        let bucket = self.bucket(name, guard);
         // Ordering: Acquire pairs with the Release of `replace` (rule 2).
-        let bucket = bucket.load(Acquire, &guard);
+        let bucket = bucket.load(Acquire, guard);
         // SAFETY: `bucket` was published complete (rule 2). The guard keeps its memory (rule 3).
         let bucket = unsafe { bucket.as_ref() }?;
         let found = bucket.iter().find(|(other, _)| **other == *name);
@@ -83,9 +91,11 @@ impl<V: Clone + Send + Sync + 'static> NameTable<V> {
 
     /// Takes the lock.
     pub(crate) fn lock(&self) -> Names<'_, V> {
+        let guard = epoch::pin();
         Names {
             names: self,
             len: self.len.lock(),
+            guard,
         }
     }
 
@@ -137,46 +147,41 @@ impl<V> Drop for NameTable<V> {
 impl<V: Clone + Send + Sync + 'static> Names<'_, V> {
     /// Returns the value of a name.
     pub(crate) fn get(&self, name: &str) -> Option<V> {
-        self.names.get(name)
+        self.names.find(name, &self.guard)
     }
 
     /// Gives a name a value, in place of its value before.
     pub(crate) fn insert(&mut self, name: &str, value: V) {
-        let guard = epoch::pin();
-        let bucket = self.names.bucket(name, &guard);
-        let (mut changed, earlier) = self.without(name, bucket, &guard);
+        let guard = &self.guard;
+        let bucket = self.names.bucket(name, guard);
+        let (mut changed, earlier) = self.without(name, bucket);
         changed.push((name.into(), value));
-        replace(bucket, Owned::new(changed).into_shared(&guard), &guard);
+        replace(bucket, Owned::new(changed).into_shared(guard), guard);
         if earlier.is_none() {
             *self.len += 1;
-            self.grow(&guard);
+            self.grow();
         }
     }
 
     /// Removes a name. Returns its value.
     pub(crate) fn remove(&mut self, name: &str) -> Option<V> {
-        let guard = epoch::pin();
-        let bucket = self.names.bucket(name, &guard);
-        let (left, earlier) = self.without(name, bucket, &guard);
+        let guard = &self.guard;
+        let bucket = self.names.bucket(name, guard);
+        let (left, earlier) = self.without(name, bucket);
         let value = earlier?;
         let left = match left.is_empty() {
             true => Shared::null(),
-            false => Owned::new(left).into_shared(&guard),
+            false => Owned::new(left).into_shared(guard),
         };
-        replace(bucket, left, &guard);
+        replace(bucket, left, guard);
         *self.len -= 1;
         Some(value)
     }
 
     /// Returns a copy of a bucket without a name, and the value of the name.
-    fn without(
-        &self,
-        name: &str,
-        bucket: &Atomic<Bucket<V>>,
-        guard: &Guard,
-    ) -> (Bucket<V>, Option<V>) {
+    fn without(&self, name: &str, bucket: &Atomic<Bucket<V>>) -> (Bucket<V>, Option<V>) {
         // Ordering: Relaxed: the lock's owners before this one wrote the pointer (rule 1).
-        let bucket = bucket.load(Relaxed, guard);
+        let bucket = bucket.load(Relaxed, &self.guard);
         // SAFETY: the pointer was published complete, and only this thread may replace it (rule 1).
         let bucket = unsafe { bucket.as_ref() }.map_or(&[][..], |bucket| bucket);
         let mut found = None;
@@ -191,8 +196,8 @@ impl<V: Clone + Send + Sync + 'static> Names<'_, V> {
     }
 
     /// Doubles the table, if there are more names than buckets.
-    fn grow(&self, guard: &Guard) {
-        let names = self.names;
+    fn grow(&self) {
+        let Self { names, guard, .. } = self;
         let old = names.table(guard);
         if *self.len <= old.buckets.len() {
             return;

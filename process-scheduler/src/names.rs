@@ -3,7 +3,9 @@
 //! A name is kept in two places: in the scheduler's table of names, and in a list in the cell of
 //! the process that has the name. A group is kept in the table of groups, and in a list in the cell
 //! of each member. A thread changes both places while it holds the lock of the table, so the two
-//! places agree. Only a process that ends proceeds in steps: it drops its lists and refuses further
+//! places agree for all threads that take this lock. `whereis` does not take the lock of the table
+//! of names: it may find the table before a change of which the process's list shows the result
+//! already, or the other way round. Only a process that ends proceeds in steps: it drops its lists and refuses further
 //! names and groups, then removes itself from the tables, and then from the registry
 //! (`registry.rs`). So no table has a process that is not in the registry.
 //!
