@@ -8,7 +8,7 @@ use crate::{jobs, results};
 use anyhow::{Context, Result, bail, ensure};
 use project::{
     output, say,
-    workspace::{self, Package, cargo},
+    workspace::{self, CROSSBEAM, Package, cargo},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -302,7 +302,11 @@ impl Build<'_> {
         if self.of_members {
             workspace::add_flags(&mut cargo, self.root, None, self.flags)?;
         } else {
-            cargo.env("RUSTFLAGS", self.flags);
+            if self.flags.contains(CROSSBEAM) {
+                let root = workspace::load()?.1;
+                workspace::add_flags(&mut cargo, &root, None, CROSSBEAM)?;
+            }
+            cargo.env("RUSTFLAGS", self.flags.replace(CROSSBEAM, ""));
         }
         let output = cargo
             .stderr(Stdio::inherit())

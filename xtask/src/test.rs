@@ -174,8 +174,8 @@ fn clippy() -> Result<bool> {
     {
         modelled.args(["--package", &package.name]);
     }
-    let flags = "--cfg selvedge_loom -D warnings";
-    workspace::add_flags(&mut modelled, &root, Some(&driver), flags)?;
+    let flags = format!("--cfg selvedge_loom {} -D warnings", workspace::CROSSBEAM);
+    workspace::add_flags(&mut modelled, &root, Some(&driver), &flags)?;
     succeeds(&mut modelled)
 }
 

@@ -272,7 +272,7 @@ pub fn add_flags(
     flags: &str,
 ) -> Result<()> {
     if cfg!(not(unix)) {
-        cargo.env("RUSTFLAGS", flags);
+        cargo.env("RUSTFLAGS", flags.replace(CROSSBEAM, ""));
         return Ok(());
     }
     // Cargo tells builds apart by the wrapper's path, so the path contains the flags.
@@ -288,7 +288,8 @@ pub fn add_flags(
         let wrapper = folder.join("crossbeam");
         let text = format!(
             "#!/bin/sh\ncase \" $* \" in\n\
-            *\" --crate-name crossbeam_\"*) exec \"$@\" {CROSSBEAM} ;;\nesac\nexec \"$@\"\n"
+            *\" --crate-name crossbeam_\"*'feature=\"loom\"'*) exec \"$@\" {CROSSBEAM} ;;\n\
+            esac\nexec \"$@\"\n"
         );
         write_script(&wrapper, &text)?;
         cargo.env("RUSTC_WRAPPER", wrapper);
@@ -297,7 +298,9 @@ pub fn add_flags(
 }
 
 /// The flag with which the crates of crossbeam use loom's atomics. They are no members of the
-/// workspace, so [`add_flags`] gives this one to them too.
+/// workspace, so [`add_flags`] gives this one to them too, on Unix. Only those whose feature `loom`
+/// is on get it: the others would not compile. Cargo tells builds apart by their features, but not
+/// by this flag, so no other build finds a crate that was built with it.
 pub const CROSSBEAM: &str = "--cfg crossbeam_loom";
 
 /// Writes a program of the shell, unless it is there already: a write would change the file's time,
