@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail, ensure};
 use project::workspace::{self, Package, cargo, nightly};
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, mem,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 /// A package with the name `tokio`.
@@ -103,15 +103,53 @@ fn manifest(package: &Path, entry: &Entry) -> Result<String> {
 /// sees each task allocated and freed.
 const SANITIZE: &str = "--cap-lints=warn -Zsanitizer=address --cfg selvedge_plain_alloc";
 
-/// Builds the tests of the package in a folder.
+/// Builds the tests of the package in a folder. A target that does not compile keeps cargo from no
+/// other one: `cargo build` has an option for this, and named targets are built one by one.
 fn compile(target: &Path, folder: &Path, entry: &Entry, sanitize: bool) -> Result<Built> {
+    let mut built = Built {
+        folder: folder.to_owned(),
+        programs: BTreeMap::new(),
+        errors: BTreeMap::new(),
+    };
+    let all = ["build", "--profile", "test", "--tests", "--keep-going"];
+    let mut commands = vec![all.to_vec()];
+    if !entry.targets.is_empty() {
+        let targets = entry.targets.iter().map(|target| match &**target {
+            "lib" => vec!["test", "--no-run", "--lib"],
+            name => vec!["test", "--no-run", "--test", name],
+        });
+        commands = targets.collect();
+    }
+    for arguments in commands {
+        let mut build = command(&arguments, target, folder, entry, sanitize)?;
+        let output = build.output().context("cargo build")?;
+        let earlier = mem::take(&mut built.errors);
+        built.read(&String::from_utf8_lossy(&output.stdout), entry)?;
+        ensure!(
+            output.status.success() || !built.errors.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        built.errors.extend(earlier);
+    }
+    Ok(built)
+}
+
+/// Returns cargo with these arguments, for the package in a folder.
+fn command(
+    arguments: &[&str],
+    target: &Path,
+    folder: &Path,
+    entry: &Entry,
+    sanitize: bool,
+) -> Result<Command> {
     let (mut build, flags) = match sanitize {
         true => (nightly("cargo", &[]), SANITIZE),
         false => (cargo(), "--cap-lints=warn"),
     };
     // The folder chooses the package: its dependencies may need a package with its name.
-    build.current_dir(folder);
-    build.args(["test", "--no-run", "--message-format=json"]);
+    build.current_dir(folder).args(arguments);
+    build.arg("--message-format=json");
     build.arg("--target-dir").arg(target);
     if sanitize {
         // The flags are then not for build scripts and macros.
@@ -121,36 +159,11 @@ fn compile(target: &Path, folder: &Path, entry: &Entry, sanitize: bool) -> Resul
     if entry.no_default_features {
         build.arg("--no-default-features");
     }
-    match entry.targets.is_empty() {
-        true => drop(build.arg("--tests")),
-        false => entry.targets.iter().for_each(|target| match &**target {
-            "lib" => drop(build.arg("--lib")),
-            name => drop(build.args(["--test", name])),
-        }),
-    }
     build
         .env("CARGO_INCREMENTAL", "0")
         .env("RUSTFLAGS", flags)
         .stderr(Stdio::piped());
-    let mut built = Built {
-        folder: folder.to_owned(),
-        programs: BTreeMap::new(),
-        errors: BTreeMap::new(),
-    };
-    // Cargo begins no other target after the first error. So each attempt may build some more.
-    loop {
-        let before = built.programs.len();
-        let output = build.output().context("cargo build")?;
-        built.read(&String::from_utf8_lossy(&output.stdout), entry)?;
-        ensure!(
-            output.status.success() || !built.errors.is_empty(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        if output.status.success() || built.programs.len() == before {
-            return Ok(built);
-        }
-    }
+    Ok(build)
 }
 
 impl Built {
