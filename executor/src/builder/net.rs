@@ -79,8 +79,9 @@ impl Builder {
     /// of [`max_io_events_per_tick`](Self::max_io_events_per_tick), which is also the largest
     /// number that has an effect.
     ///
-    /// The number is also the argument of [`Park::poll`](crate::park::Park::poll) of a
-    /// [driver](Self::driver) of your own.
+    /// The number is also the largest argument of [`Park::poll`](crate::park::Park::poll) of a
+    /// [driver](Self::driver) of your own. A worker takes fewer events if its ring has room for
+    /// less than twice the number.
     ///
     /// ```
     /// use selvedge_executor::Builder;

@@ -8,7 +8,8 @@
 //!    The driver's code does not find the core then. So the wakes by that code take the path of
 //!    wakes from outside.
 //! 2. A busy worker polls its driver at the interval at which it looks at the injector (61 ticks,
-//!    unless the builder says otherwise).
+//!    unless the builder says otherwise). It skips some polls while its ring is full
+//!    (`Core::max_busy_events`).
 //! 3. After a park, and after a poll of the driver, the worker delivers the collected events. The
 //!    worker no longer counts as searching by then, because wakers are user code. The worker
 //!    delivers in its own scope. So the tasks that it wakes go to its own queue, each behind the

@@ -219,6 +219,12 @@ impl Interval {
         self.adapts && self.length.get() == 1
     }
 
+    /// Whether the worker reads the clock, and the interval is several ticks: then it takes about
+    /// [`TARGET`], or less.
+    pub(crate) fn is_surely_short(&self) -> bool {
+        self.adapts && self.length.get() > 1
+    }
+
     /// Whether the worker's own tasks are owed time.
     pub(crate) fn owes_own(&self) -> bool {
         self.owed_to_own.get() > 0

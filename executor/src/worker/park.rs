@@ -272,11 +272,14 @@ impl Core {
     /// of the injector. The timers that are left are in the order of their deadlines. The worker's
     /// next look fires them, or another worker does.
     ///
-    /// `None` if the ring is full: then there is no look. A ring that stays full skips
-    /// [`MAX_SKIPS`] looks in a row.
+    /// `None` if the ring has room for one task at most, and the worker's intervals are short by
+    /// the clock: then there is no look. A ring that stays full skips [`MAX_SKIPS`] looks in a row,
+    /// half a millisecond. A worker that counts its intervals in ticks, or whose polls are long,
+    /// skips none, because so many of its intervals may take any time.
     pub(crate) fn max_busy_events(&self) -> Option<usize> {
         let (room, skips) = (self.plain().spare_capacity() / 2, &self.looks.skipped);
-        if room == 0 && skips.get() < MAX_SKIPS {
+        let may_skip = self.looks.interval.is_surely_short() && skips.get() < MAX_SKIPS;
+        if room == 0 && may_skip {
             skips.set(skips.get() + 1);
             return None;
         }

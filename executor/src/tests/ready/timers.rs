@@ -297,13 +297,26 @@ fn look_at_many_due_timers_overflows_no_ring() {
     assert_eq!(runtime.snapshot().per_worker[0].overflows, 0);
 }
 
-/// Fails, by a hang, if a worker whose ring stays full never looks at its timers.
+/// Fails if a driven worker whose ring stays full skips its looks at timers: it counts its
+/// intervals in ticks, and no monitor serves its timers.
 #[test]
 fn ring_that_stays_full_lets_a_timer_fire() {
     use net_driver::time::{Duration, sleep};
-    let (runtime, mut worker) = busy(64);
-    let sleep = runtime.spawn(sleep(Duration::from_millis(5)));
-    while !sleep.is_finished() {
-        let _ = worker.tick();
+    // The ring has no room, or room for one task.
+    for ready in [16, 15] {
+        let (runtime, mut worker) = busy(ready);
+        let begun = std::time::Instant::now();
+        let sleep = runtime.spawn(sleep(Duration::from_millis(20)));
+        let mut tick = |ticks| {
+            for _ in 0..ticks {
+                let _ = worker.tick();
+            }
+        };
+        tick(27 * 61); // If the worker skipped looks, it would skip the next 10.
+        wait_until(begun + Duration::from_millis(30));
+        // A look comes every 61st tick. The woken task may push half of the ring, and itself, into
+        // the injector, of which each look takes a share.
+        tick((1 + 5) * 61);
+        assert!(sleep.is_finished(), "beside {ready} tasks");
     }
 }
