@@ -352,12 +352,13 @@ impl Inner {
     }
 
     /// Returns the tick from which the lateness of a timer with this deadline counts. A thread that
-    /// fires timers will come to the others that are due: so a timer is not late before it would be
-    /// if the deadline were that of the last firing.
+    /// fires timers will come to the others that are due: so the lateness counts from the last
+    /// firing, but from half of `late_ticks` after the deadline at the latest. Without this limit,
+    /// a thread that fires a few of many due timers at a time would put off the others for ever.
     fn late_since(&self, next: u64, late_ticks: u64) -> u64 {
         match late_ticks {
             0 => next,
-            _ => self.timers.neglected_since(next),
+            _ => self.timers.neglected_since(next, late_ticks / 2),
         }
     }
 

@@ -276,7 +276,14 @@ impl Core {
     /// the clock: then there is no look. A ring that stays full skips [`MAX_SKIPS`] looks in a row,
     /// half a millisecond. A worker that counts its intervals in ticks, or whose polls are long,
     /// skips none, because so many of its intervals may take any time.
+    ///
+    /// While the worker shares its time among groups, the tasks that wait for events may be of
+    /// another group, whose queue is not this ring. So there is no limit and no skip.
     pub(crate) fn max_busy_events(&self) -> Option<usize> {
+        let max = self.shared.settings.max_busy_events;
+        if self.is_sharing() {
+            return Some(max);
+        }
         let (room, skips) = (self.plain().spare_capacity() / 2, &self.looks.skipped);
         let may_skip = self.looks.interval.is_surely_short() && skips.get() < MAX_SKIPS;
         if room == 0 && may_skip {
@@ -284,7 +291,7 @@ impl Core {
             return None;
         }
         skips.set(0);
-        Some(room.min(self.shared.settings.max_busy_events).max(1))
+        Some(room.min(max).max(1))
     }
 
     /// A busy worker's look at its driver (rule 2 of [`driver`](crate::worker::driver)).

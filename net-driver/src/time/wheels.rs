@@ -96,10 +96,10 @@ impl Timers {
         self.spacing.park_until(next)
     }
 
-    /// Returns the tick since which no thread has fired a timer, although one is due: the later one
-    /// of this deadline and the last firing.
-    pub(crate) fn neglected_since(&self, next: u64) -> u64 {
-        next.max(self.spacing.fired_at())
+    /// Returns the tick since which no thread has fired a timer, although one with this deadline is
+    /// due; at most `limit` ticks after the deadline.
+    pub(crate) fn neglected_since(&self, next: u64, limit: u64) -> u64 {
+        next.max(self.spacing.fired_at().min(next.saturating_add(limit)))
     }
 
     /// Takes the wakers of up to `max` timers that are due: those of the wheel with the index

@@ -118,5 +118,5 @@ fn due_timer_is_not_late_while_others_fire() {
     // On a busy machine the time may pass once more before these looks.
     let until = driver.inner().until_due_for(late);
     let is_late = driver.inner().is_due_for(late);
-    assert!((until > Some(late / 2) && !is_late) || fired.elapsed() >= late / 2);
+    assert!((until > Some(late / 4) && !is_late) || fired.elapsed() >= late / 4);
 }
