@@ -174,7 +174,7 @@ impl Hosts {
     /// Adds a host that runs until all clients have ended. Its runtime has this many workers.
     ///
     /// # Panics
-    /// If there is a host of this name already.
+    /// If there is a host of this name already. `main` and `localhost` count as such names.
     #[track_caller]
     pub fn server<F: Future<Output = ()>>(
         self,
@@ -188,7 +188,7 @@ impl Hosts {
     /// Adds a host. The run ends when the futures of all such hosts have ended.
     ///
     /// # Panics
-    /// If there is a host of this name already.
+    /// If there is a host of this name already. `main` and `localhost` count as such names.
     #[track_caller]
     pub fn client<F: Future<Output = ()>>(
         self,
@@ -207,7 +207,8 @@ impl Hosts {
         role: Role,
         app: impl Fn() -> F + Send + Sync + 'static,
     ) -> Self {
-        let is_new = self.plans.iter().all(|plan| plan.name != name);
+        let is_known = ["main", "localhost"].contains(&name);
+        let is_new = !is_known && self.plans.iter().all(|plan| plan.name != name);
         assert!(is_new, "there is a host {name} already");
         let start: Start = Arc::new(move |workers, role| imp::start(workers, role, &app));
         self.plans.push(Plan {

@@ -95,6 +95,8 @@ pub(crate) struct Out {
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     hosts: Vec<Host>,
+    /// The descriptors before this number are those of the hosts so far.
+    reserved: usize,
     files: BTreeMap<FileId, File>,
     last_file: FileId,
     /// The ends of connections, by their numbers.

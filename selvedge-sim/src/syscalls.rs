@@ -8,9 +8,9 @@
 //!    a number from [`FIRST`] on. Any other thread gets one of the system.
 //! 2. A call with a simulated descriptor goes to the network of the run. A call with another one
 //!    goes to the system. So files, and what a test harness prints, are the system's.
-//! 3. A descriptor belongs to the host of the thread that made it, as one of a process does. The
-//!    same number on another host leads to another file. Outside of a run no simulated descriptor
-//!    is open, so a drop that comes late does nothing.
+//! 3. A descriptor belongs to the host of the thread that made it, as one of a process does. On
+//!    another host, after a crash, and outside of a run it is not open, so a drop there does
+//!    nothing. The numbers of two runs are the same.
 //! 4. A call takes time, and another thread may run before it. If it has to wait, others run
 //!    meanwhile.
 //!

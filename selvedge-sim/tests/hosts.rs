@@ -1,14 +1,23 @@
 //! Several hosts, their network and their faults.
-#![cfg(selvedge_sim)]
+#![cfg(all(
+    selvedge_sim,
+    target_os = "linux",
+    target_env = "gnu",
+    target_pointer_width = "64"
+))]
 
 use net_driver::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UdpSocket},
     time::{sleep, timeout},
 };
 use selvedge_executor::spawn;
-use selvedge_sim::{Faults, Hosts, Net, Sim, explore};
+use selvedge_sim::{Faults, Hosts, Net, Run, Sim, explore, thread};
+use socket2::{Domain, Socket, Type};
 use std::{
     io,
+    mem::ManuallyDrop,
+    net::SocketAddr,
+    os::fd::{FromRawFd, IntoRawFd},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -240,9 +249,100 @@ fn fault_that_a_failure_does_not_need_is_shrunk_away() {
             .faults(Faults::new().crashes(3).partitions(3))
             .run()
     };
+    let has_fault = |run: &Run| {
+        let is_fault = |kind: &str| kind == "crash" || kind.starts_with("cut");
+        run.events().iter().any(|event| is_fault(event.kind))
+    };
+    assert!(has_fault(&scenario(Sim::new(0).keep_events(100_000))));
     let found = explore(0..1, scenario).found.unwrap();
-    let events = found.run.events();
-    assert!(!events.is_empty());
-    let is_fault = |kind: &str| kind == "crash" || kind.starts_with("cut");
-    assert!(events.iter().all(|event| !is_fault(event.kind)));
+    assert!(!found.run.events().is_empty());
+    assert!(!has_fault(&found.run));
+}
+
+#[test]
+#[should_panic(expected = "there is a host main already")]
+fn host_with_the_name_of_the_main_function_is_refused() {
+    let _ = Sim::new(1).hosts().server("main", 1, serve);
+}
+
+/// The first incarnation leaves a socket in a value that outlives it. The second one has a socket
+/// of its own in the same place of its table.
+#[test]
+fn socket_of_an_earlier_incarnation_leads_to_no_file() {
+    let left = Arc::new(Mutex::new(Vec::<std::net::UdpSocket>::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (pool, notes) = (left, seen.clone());
+    let server = move || {
+        let (pool, notes) = (pool.clone(), notes.clone());
+        async move {
+            let own = std::net::UdpSocket::bind("0.0.0.0:7").unwrap();
+            let old = pool.lock().unwrap().pop();
+            if let Some(old) = old {
+                let number = old.local_addr().unwrap_err().raw_os_error();
+                drop(old);
+                let is_open = own.local_addr().is_ok();
+                notes.lock().unwrap().push((number, is_open));
+            }
+            pool.lock().unwrap().push(own);
+            std::future::pending::<()>().await;
+        }
+    };
+    let hosts = Sim::new(1).hosts().server("db", 1, server);
+    let hosts = hosts.client("web", 1, || sleep(300 * MS));
+    let at = 50 * MS..50 * MS;
+    hosts.crash("db", at, Some(50 * MS)).run().unwrap();
+    assert_eq!(*seen.lock().unwrap(), [(Some(libc::EBADF), true)]);
+}
+
+/// The sender's worker is between two polls when most packets arrive.
+#[test]
+fn arrival_is_an_event_of_the_host_that_receives() {
+    for seed in 0..5 {
+        let receives = || async {
+            let socket = UdpSocket::bind("0.0.0.0:5").await.unwrap();
+            while socket.recv(&mut [0]).await.is_ok() {}
+        };
+        let sends = || async {
+            sleep(MS).await;
+            let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+            socket.connect("db:5").await.unwrap();
+            let task = spawn(async move {
+                for _ in 0..10 {
+                    socket.send(b"a").await.unwrap();
+                    for _ in 0..8_000 {
+                        selvedge_executor::yield_now().await;
+                    }
+                }
+            });
+            task.await.unwrap();
+        };
+        let hosts = Sim::new(seed).keep_events(1_000_000).hosts();
+        let hosts = hosts.server("db", 1, receives).client("web", 1, sends);
+        let run = hosts.net(Net::new().latency(MS / 10..MS / 5)).run();
+        run.unwrap();
+        let packets = run.events().iter().filter(|event| event.kind == "packet");
+        let names: Vec<_> = packets.map(|event| event.name.clone().unwrap()).collect();
+        assert!(names.len() >= 5, "{names:?}");
+        assert!(names.iter().all(|name| name.starts_with("db")), "{names:?}");
+    }
+}
+
+#[test]
+fn connect_of_a_socket_that_is_closed_meanwhile_fails() {
+    let client = || async {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let fd = socket.into_raw_fd();
+        let connecting = thread::spawn(move || {
+            // SAFETY: the descriptor is open when the call begins. The close is what this tests.
+            let socket = ManuallyDrop::new(unsafe { Socket::from_raw_fd(fd) });
+            let to: SocketAddr = "10.0.0.2:9".parse().unwrap();
+            socket.connect(&to.into()).unwrap_err().raw_os_error()
+        });
+        thread::sleep(MS / 10);
+        // SAFETY: the descriptor is open, and nothing uses it after this.
+        assert_eq!(unsafe { libc::close(fd) }, 0);
+        assert_eq!(connecting.join().unwrap(), Some(libc::EBADF));
+    };
+    let hosts = Sim::new(1).hosts().server("db", 1, serve);
+    hosts.client("web", 1, client).run().unwrap();
 }

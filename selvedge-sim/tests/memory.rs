@@ -1,12 +1,14 @@
 //! A run gives all of its memory back.
 #![cfg(selvedge_sim)]
 
+use net_driver::net::{TcpListener, TcpStream};
 use selvedge_sim::Sim;
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
+use task_io::{AsyncReadExt, AsyncWriteExt};
 
 struct Counting;
 
@@ -49,17 +51,36 @@ fn run(seed: u64) {
     run.unwrap();
 }
 
+/// Two hosts with a connection.
+fn run_hosts(seed: u64) {
+    let hosts = Sim::new(seed).hosts().server("db", 2, || async {
+        let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream.write_all(&[7; 1_000]).await.unwrap();
+        }
+    });
+    let hosts = hosts.client("web", 1, || async {
+        let mut stream = TcpStream::connect("db:80").await.unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all.len(), 1_000);
+    });
+    hosts.run().unwrap();
+}
+
 /// The caches of the process, such as that of task cells, are full after a number of runs.
 #[test]
 fn memory_after_many_runs_is_that_before() {
     // Ordering: Relaxed, as it is only a count.
     let live = || LIVE.load(Relaxed);
-    (0..200).for_each(run);
-    let before = live();
-    (200..400).for_each(run);
-    let after = live();
-    assert!(
-        after <= before + 16 * 1024,
-        "{before} bytes, and then {after}"
-    );
+    for run in [run, run_hosts] {
+        (0..200).for_each(run);
+        let before = live();
+        (200..400).for_each(run);
+        let after = live();
+        assert!(
+            after <= before + 16 * 1024,
+            "{before} bytes, and then {after}"
+        );
+    }
 }

@@ -1,9 +1,15 @@
 //! Sockets between the tasks and threads of one host.
-#![cfg(selvedge_sim)]
+#![cfg(all(
+    selvedge_sim,
+    target_os = "linux",
+    target_env = "gnu",
+    target_pointer_width = "64"
+))]
 
 use net_driver::net::{AsyncFd, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use selvedge_executor::spawn;
 use selvedge_sim::{Sim, explore};
+use std::os::fd::AsRawFd;
 use task_io::{AsyncReadExt, AsyncWriteExt};
 
 #[test]
@@ -71,10 +77,38 @@ fn datagrams_and_unix_streams_work_in_a_host() {
     assert!(explored.found.is_none(), "{}", explored.found.unwrap());
 }
 
+/// With debug assertions, std aborts the process at the drop of a descriptor that is not open.
+#[test]
+fn drop_of_a_socket_after_its_run_does_nothing() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let run = Sim::new(1).run_main(move || {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.send(socket).unwrap();
+    });
+    run.unwrap();
+    let socket = receiver.recv().unwrap();
+    assert!(socket.local_addr().is_err());
+    drop(socket);
+}
+
+#[test]
+fn wrong_list_for_a_descriptor_of_the_system_is_left_to_the_system() {
+    let (reader, _writer) = std::os::unix::net::UnixStream::pair().unwrap();
+    let list = std::ptr::dangling();
+    // SAFETY: the system reads no list with a negative count.
+    let done = unsafe { libc::readv(reader.as_raw_fd(), list, -1) };
+    let error = std::io::Error::last_os_error().raw_os_error();
+    assert_eq!((done, error), (-1, Some(libc::EINVAL)));
+    // SAFETY: the system finds no list at null.
+    let done = unsafe { libc::poll(std::ptr::null_mut(), 2, 0) };
+    let error = std::io::Error::last_os_error().raw_os_error();
+    assert_eq!((done, error), (-1, Some(libc::EFAULT)));
+}
+
 /// A wait for the file would hold up all threads.
 #[test]
 fn descriptor_of_the_system_is_refused_by_async_fd() {
-    let (reader, _writer) = std::io::pipe().unwrap();
+    let (reader, _writer) = std::os::unix::net::UnixStream::pair().unwrap();
     let run = Sim::new(1).run(|| async move {
         let error = AsyncFd::new(reader).unwrap_err();
         assert!(

@@ -189,7 +189,9 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     };
     let mut has_handler = lock(&slot.has_handler);
-    if !*has_handler {
+    // A simulated program gets no signals: the thread is one of the system, which a simulated
+    // socket does not reach, and a handler must not switch to another simulated thread.
+    if !*has_handler && !sync_shim::sim::is_simulated() {
         let socket = start_thread()?;
         let handler = move || {
             // Ordering: Relaxed (rule 4). The byte that follows makes the thread look.

@@ -67,9 +67,8 @@ impl Network {
     }
 
     /// Returns the file of a descriptor.
-    pub(crate) fn file_of(&self, host: HostId, at: usize) -> Done<FileId> {
-        let file = self.hosts[host].table.get(at).copied().flatten();
-        file.ok_or(Errno::BadDescriptor)
+    pub(crate) fn file_of(&mut self, host: HostId, at: usize) -> Done<FileId> {
+        self.place_of(host, at)?.ok_or(Errno::BadDescriptor)
     }
 
     pub(super) fn file(&mut self, id: FileId) -> &mut File {
@@ -107,7 +106,7 @@ impl Network {
     /// Closes a descriptor, and its file if it was the last one.
     pub(crate) fn close(&mut self, host: HostId, at: usize, moment: Moment<'_>) -> Done<()> {
         let id = self.file_of(host, at)?;
-        self.hosts[host].table[at] = None;
+        *self.place_of(host, at)? = None;
         let file = self.file(id);
         file.descriptors -= 1;
         if file.descriptors > 0 {

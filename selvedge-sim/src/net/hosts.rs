@@ -20,8 +20,10 @@ const MOST_FILES: usize = 16_384;
 pub(crate) struct Host {
     pub(crate) name: String,
     pub(crate) is_up: bool,
+    /// The number of the first descriptor.
+    first: usize,
     /// The files of the descriptors.
-    pub(super) table: Vec<Option<FileId>>,
+    table: Vec<Option<FileId>>,
     /// The sockets that are bound, by protocol and address.
     pub(super) bound: BTreeMap<(Protocol, SocketAddr), FileId>,
     /// The names of Unix sockets.
@@ -42,9 +44,11 @@ impl Network {
     pub(crate) fn add_host(&mut self, name: &str) -> HostId {
         let number = self.hosts.len() + 1;
         let [high, low] = (number as u16).to_be_bytes();
+        let first = self.reserve_descriptors();
         self.hosts.push(Host {
             name: name.to_owned(),
             is_up: true,
+            first,
             table: Vec::new(),
             bound: BTreeMap::new(),
             local_names: BTreeMap::new(),
@@ -158,9 +162,26 @@ impl Network {
         self.hosts[host].bound.retain(|_, bound| *bound != file);
     }
 
+    /// Returns the first of the numbers for all descriptors of a host, until it crashes. No two
+    /// hosts share numbers, nor do two incarnations of one: a descriptor that outlives its host in
+    /// a static fails, and leads to no other file.
+    fn reserve_descriptors(&mut self) -> usize {
+        let first = self.reserved;
+        self.reserved += MOST_FILES;
+        first
+    }
+
+    /// Returns the place of a descriptor.
+    pub(super) fn place_of(&mut self, host: HostId, at: usize) -> Done<&mut Option<FileId>> {
+        let host = &mut self.hosts[host];
+        let place = at.checked_sub(host.first);
+        let place = place.and_then(|place| host.table.get_mut(place));
+        place.ok_or(Errno::BadDescriptor)
+    }
+
     /// Gives a file the lowest number that is free.
     pub(super) fn add_descriptor(&mut self, host: HostId, file: FileId) -> Done<usize> {
-        let table = &mut self.hosts[host].table;
+        let Host { first, table, .. } = &mut self.hosts[host];
         let at = table
             .iter()
             .position(Option::is_none)
@@ -172,7 +193,7 @@ impl Network {
             table.push(None);
         }
         table[at] = Some(file);
-        Ok(at)
+        Ok(*first + at)
     }
 
     /// Sends a packet from a host.
@@ -216,6 +237,7 @@ impl Network {
     /// Ends all that a host has (rule 6).
     pub(crate) fn crash(&mut self, host: HostId) {
         self.hosts[host].is_up = false;
+        self.hosts[host].first = self.reserve_descriptors();
         self.hosts[host].table.clear();
         self.hosts[host].bound.clear();
         self.hosts[host].local_names.clear();

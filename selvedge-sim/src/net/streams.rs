@@ -366,8 +366,8 @@ impl Network {
 
     /// Returns whether a socket is still connecting.
     pub(crate) fn is_connecting(&mut self, id: FileId) -> bool {
-        let end = match &self.file(id).kind {
-            Kind::Stream(stream) => stream.end,
+        let end = match self.files.get(&id).map(|file| &file.kind) {
+            Some(Kind::Stream(stream)) => stream.end,
             _ => None,
         };
         let placed = end.and_then(|end| self.ends.get(&end));

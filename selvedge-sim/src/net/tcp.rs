@@ -235,7 +235,7 @@ impl End {
         self.is_armed = true;
         let first = match self.state {
             State::Connecting | State::Accepting => SYN_TIMER,
-            State::Open | State::Dead => TIMER + self.round_trip,
+            State::Open | State::Dead => TIMER.saturating_add(self.round_trip),
         };
         let time = first
             .saturating_mul(1 << self.tries.min(20))

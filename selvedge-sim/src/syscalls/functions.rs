@@ -2,11 +2,7 @@
 //!
 //! Each asks the other files for an answer, and calls the function of the shared library if there
 //! is none.
-use super::{
-    answer,
-    buffers::{part, parts},
-    options, polls, sockets,
-};
+use super::{answer, buffers::part, options, polls, sockets};
 use libc::{
     c_int, c_long, c_uint, c_void, epoll_event, iovec, msghdr, nfds_t, pollfd, size_t, sockaddr,
     socklen_t, ssize_t, timespec,
@@ -155,10 +151,7 @@ functions! {
     }
     fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
         // SAFETY: the caller's.
-        let parts = unsafe { parts(list, count as usize) };
-        // SAFETY: the caller's.
-        unsafe { sockets::receive(fd, parts, 0, NOBODY) }
-            .map(|done| done.map(|received| received.count))
+        unsafe { sockets::receive_parts(fd, list, count) }
     }
     fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
         // SAFETY: the caller's.
@@ -181,9 +174,7 @@ functions! {
     }
     fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
         // SAFETY: the caller's.
-        let parts = unsafe { parts(list, count as usize) };
-        // SAFETY: the caller's.
-        unsafe { sockets::send(fd, parts, 0, (ptr::null(), 0)) }
+        unsafe { sockets::send_parts(fd, list, count) }
     }
     fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
         // SAFETY: the caller's.

@@ -116,6 +116,10 @@ pub(super) unsafe fn from_timespec(limit: *const timespec) -> Option<Duration> {
 /// As for the function of libc.
 pub(super) unsafe fn poll(list: *mut pollfd, count: u64, limit: c_int) -> Option<Done<i64>> {
     let count = usize::try_from(count).ok().filter(|count| *count > 0)?;
+    // The system has an error for such a list.
+    if list.is_null() || count > isize::MAX as usize / size_of::<pollfd>() {
+        return None;
+    }
     // SAFETY: the caller's.
     let list = unsafe { slice::from_raw_parts_mut(list, count) };
     let [one] = list else {

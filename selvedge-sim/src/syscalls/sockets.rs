@@ -1,12 +1,13 @@
 //! The calls of sockets.
 use super::{
-    Call,
+    Call, FIRST,
     addresses::{self, Name},
     buffers::{self, Sink},
     descriptor,
 };
 use crate::net::{Done, Errno, Family, Type};
 use libc::{c_int, c_void, iovec, msghdr, sockaddr, socklen_t};
+use std::ptr;
 
 pub(super) fn socket(domain: c_int, kind: c_int) -> Option<Done<i64>> {
     Call::begin(|call| {
@@ -94,6 +95,9 @@ pub(super) unsafe fn connect(
         }
         while call.net(|net, _, _| net.is_connecting(file)) {
             call.wait(file, None);
+        }
+        if !call.net(|net, _, _| net.has_file(file)) {
+            return Err(Errno::BadDescriptor);
         }
         match call.net(|net, _, _| net.take_error(file))? {
             Some(error) => Err(error),
@@ -211,6 +215,47 @@ pub(super) unsafe fn send(
     })
 }
 
+/// The function `writev`. The list of a call with a descriptor of the system may be wrong in a way
+/// of which the system says so.
+///
+/// # Safety
+/// As for the function of libc.
+pub(super) unsafe fn send_parts(fd: c_int, list: *const iovec, count: c_int) -> Option<Done<i64>> {
+    if fd < FIRST {
+        return None;
+    }
+    let Ok(count) = usize::try_from(count) else {
+        return Some(Err(Errno::Invalid));
+    };
+    // SAFETY: the caller's.
+    let parts = unsafe { buffers::parts(list, count) };
+    // SAFETY: the caller's.
+    unsafe { send(fd, parts, 0, (ptr::null(), 0)) }
+}
+
+/// The function `readv`, as [`send_parts`].
+///
+/// # Safety
+/// As for the function of libc.
+pub(super) unsafe fn receive_parts(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+) -> Option<Done<i64>> {
+    if fd < FIRST {
+        return None;
+    }
+    let Ok(count) = usize::try_from(count) else {
+        return Some(Err(Errno::Invalid));
+    };
+    // SAFETY: the caller's.
+    let parts = unsafe { buffers::parts(list, count) };
+    let nobody = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the caller's.
+    let received = unsafe { receive(fd, parts, 0, nobody) }?;
+    Some(received.map(|received| received.count))
+}
+
 /// # Safety
 /// As for the function of libc.
 pub(super) unsafe fn send_message(
@@ -218,7 +263,7 @@ pub(super) unsafe fn send_message(
     message: *const msghdr,
     flags: c_int,
 ) -> Option<Done<i64>> {
-    if fd < super::FIRST {
+    if fd < FIRST {
         return None;
     }
     // SAFETY: the caller's.

@@ -128,7 +128,7 @@ impl World {
         let servers: Vec<_> = servers.collect();
         let begins = Duration::ZERO..faults.during;
         let lasts = Duration::from_millis(1)..faults.longest;
-        for _ in 0..self.choose_below(faults.crashes + 1) {
+        for _ in 0..self.choose_below(faults.crashes.saturating_add(1)) {
             if servers.is_empty() {
                 break;
             }
@@ -136,7 +136,7 @@ impl World {
             let at = self.time_in(&begins);
             self.act_at(at, Action::Crash(host, Some(self.time_in(&lasts))));
         }
-        for _ in 0..self.choose_below(faults.partitions + 1) {
+        for _ in 0..self.choose_below(faults.partitions.saturating_add(1)) {
             let Some(others) = (plans.len() as u32)
                 .checked_sub(1)
                 .filter(|count| *count > 0)
@@ -284,7 +284,7 @@ impl World {
         mem::forget(self.fleet.borrow_mut().hosts[host - 1].waker.take());
         match lasts {
             Some(lasts) => {
-                let back = self.time() + lasts;
+                let back = self.time().saturating_add(lasts);
                 self.act_at(back, Action::Restart(host));
             }
             None => self.host_ended(host),

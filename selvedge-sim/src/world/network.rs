@@ -119,10 +119,10 @@ impl World {
         }
     }
 
-    /// Records an event of a host.
+    /// Records an event of a host: as one of the thread that runs, if that is a thread of the host.
     pub(super) fn note(&self, host: HostId, what: &'static str, number: u64) {
         let thread = u64::from(self.current.get());
-        if thread > 0 {
+        if thread > 0 && self.host_of_current() == host {
             return self.record(thread, what, 0, number);
         }
         let name =
