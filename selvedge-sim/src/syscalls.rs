@@ -13,6 +13,7 @@
 //!    nothing. The numbers of two runs are the same.
 //! 4. A call takes time, and another thread may run before it. If it has to wait, others run
 //!    meanwhile.
+//! 5. A lock of std, too, is simulated where a thread has to wait for it: `futexes` tells how.
 //!
 //! Why here, and not at a seam of the driver: so the driver's own calls, those of std and those of
 //! other crates are the code that runs in production, and a thread that blocks in a socket of std
@@ -20,6 +21,7 @@
 mod addresses;
 mod buffers;
 mod functions;
+mod futexes;
 mod lookups;
 mod options;
 mod polls;

@@ -17,6 +17,7 @@
 //! 7. Each run has a thread of the system of its own, so that the panics and the thread-locals of
 //!    one run do not reach the next.
 mod checks;
+mod futexes;
 mod host;
 mod hosts;
 mod limits;
@@ -75,6 +76,9 @@ pub(crate) struct World {
     /// Whether some hosts are slow, or have another date.
     hosts_differ: Cell<bool>,
     network: RefCell<Network>,
+    futexes: RefCell<Vec<futexes::FutexWait>>,
+    /// Whether the simulator itself runs, on the stack of a thread.
+    is_within: Cell<bool>,
     /// A fault is due, which only happens while no thread runs.
     fault_is_due: Cell<bool>,
     /// The time since which there was unserved work whenever no thread could run.
@@ -128,6 +132,8 @@ impl World {
             fleet: RefCell::default(),
             hosts_differ: Cell::new(false),
             network: RefCell::new(network),
+            futexes: RefCell::default(),
+            is_within: Cell::new(false),
             fault_is_due: Cell::new(false),
             unserved_since: Cell::new(None),
             failure: RefCell::default(),
@@ -323,6 +329,7 @@ impl World {
             return;
         }
         match next {
+            None if self.look_at_futexes() => {}
             None => self.fail(Failure::Deadlock(self.waits())),
             Some(next) => {
                 self.now.set(next.max(self.now.get()));

@@ -2,7 +2,7 @@
 //!
 //! Each asks the other files for an answer, and calls the function of the shared library if there
 //! is none.
-use super::{answer, buffers::part, options, polls, sockets};
+use super::{answer, buffers::part, futexes, options, polls, sockets};
 use libc::{
     c_int, c_long, c_uint, c_void, epoll_event, iovec, msghdr, nfds_t, pollfd, size_t, sockaddr,
     socklen_t, ssize_t, timespec,
@@ -218,6 +218,12 @@ functions! {
                 let events = ptr::with_exposed_provenance_mut(b);
                 // SAFETY: the caller's.
                 unsafe { polls::epoll_wait(a as c_int, events, c as c_int, limit) }
+            }
+            libc::SYS_futex => {
+                let word = ptr::with_exposed_provenance(a);
+                let limit = ptr::with_exposed_provenance::<timespec>(d);
+                // SAFETY: the caller's.
+                unsafe { futexes::call(word, b as c_int, c as u32, limit) }
             }
             _ => None,
         }

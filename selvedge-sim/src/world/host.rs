@@ -79,7 +79,7 @@ impl World {
         name: Option<Arc<str>>,
         f: Box<dyn FnOnce()>,
     ) -> io::Result<u64> {
-        let stack = stacks::take()?;
+        let stack = self.within(stacks::take)?;
         let label = self.label_of(host, name.as_ref());
         let id = self.threads.borrow().len() as u64 + 1;
         let world = ptr::from_ref(self);
@@ -111,7 +111,7 @@ impl World {
         self.rule
             .borrow_mut()
             .add_thread(&mut self.for_choices.borrow_mut());
-        self.watched.add_thread(name.as_deref());
+        self.within(|| self.watched.add_thread(name.as_deref()));
         // SAFETY: the world is in a box that stays until the end of the run.
         let fiber = unsafe { Fiber::new(ptr::from_ref(self), self.run.clone(), id, name) };
         self.threads.borrow_mut().push(Thread {

@@ -65,7 +65,7 @@ impl World {
         let world = WORLD.try_with(Cell::get).ok()?;
         // SAFETY: the pointer is null, or `run` of this world is on the stack of this thread.
         let world = unsafe { world.as_ref() }?;
-        (world.current.get() > 0).then(|| f(world))
+        (world.current.get() > 0 && !world.is_within.get()).then(|| f(world))
     }
 
     /// Returns the host of the thread that runs.

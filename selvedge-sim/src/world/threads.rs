@@ -1,4 +1,5 @@
 //! The threads of a run, and what each waits for.
+use super::network::CLIENTS;
 use crate::net::HostId;
 use corosensei::{Coroutine, Yielder, stack::DefaultStack};
 use std::{
@@ -8,6 +9,10 @@ use std::{
     sync::Arc,
 };
 use sync_shim::sim::{Fiber, Wait};
+
+/// The bit that tells a wait for a word of memory from one for a file. No address and no number of
+/// a file has it.
+pub(super) const WORD: u64 = 1 << 62;
 
 pub(super) type Body = Coroutine<(), (), (), DefaultStack>;
 
@@ -108,6 +113,9 @@ impl Thread {
             State::Waiting(Wait::Join(id)) => format!("waits for the end of thread {id}"),
             State::Waiting(Wait::Busy) => "is busy".to_owned(),
             State::Waiting(Wait::Sleep) => "sleeps".to_owned(),
+            State::Waiting(Wait::System(on)) if on & WORD != 0 && on != CLIENTS => {
+                "waits for a lock of std".to_owned()
+            }
             State::Waiting(Wait::System(_)) => "waits in a call of the system".to_owned(),
         };
         let (id, name, at) = (self.fiber.id(), self.name(), self.waits_at);
