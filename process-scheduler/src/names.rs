@@ -5,9 +5,9 @@
 //! of each member. A thread changes both places while it holds the lock of the table, so the two
 //! places agree for all threads that take this lock. `whereis` does not take the lock of the table
 //! of names: it may find the table before a change of which the process's list shows the result
-//! already, or the other way round. Only a process that ends proceeds in steps: it drops its lists and refuses further
-//! names and groups, then removes itself from the tables, and then from the registry
-//! (`registry.rs`). So no table has a process that is not in the registry.
+//! already, or the other way round. Only a process that ends proceeds in steps: it drops its lists
+//! and refuses further names and groups, then removes itself from the tables, and then from the
+//! registry (`registry.rs`). So no table has a process that is not in the registry.
 //!
 //! A process is *killed for good* if [`Handle::kill_for_good`] or the shutdown has killed it: then
 //! no supervisor restarts it. A supervisor that stops or ends kills its children for good. A

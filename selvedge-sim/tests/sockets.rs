@@ -92,7 +92,7 @@ fn drop_of_a_socket_after_its_run_does_nothing() {
 }
 
 #[test]
-fn wrong_list_for_a_descriptor_of_the_system_is_left_to_the_system() {
+fn wrong_list_for_a_system_descriptor_is_left_to_the_system() {
     let (reader, _writer) = std::os::unix::net::UnixStream::pair().unwrap();
     let list = std::ptr::dangling();
     // SAFETY: the system reads no list with a negative count.
