@@ -9,7 +9,7 @@
 //! | field | meaning | written by |
 //! |---|---|---|
 //! | `table` | the buckets | the thread that has the lock |
-//! | `Table::buckets[n]` | the names whose hash ends in `n`, or null for none | the thread that has the lock, while `table` leads to this bucket |
+//! | `buckets[n]` | the names whose hash ends in `n`, or null | the thread that has the lock |
 //! | `len` | the number of names; its lock is the lock of the table | the thread that has the lock |
 //!
 //! 1. A thread that changes a name has the lock, so there is one such thread at a time. It has read
@@ -100,7 +100,7 @@ impl<V: Clone + Send + Sync + 'static> NameTable<V> {
     }
 
     fn table<'a>(&self, guard: &'a Guard) -> &'a Table<V> {
-        // Ordering: Acquire pairs with the Release of `grow` (rule 2).
+        // Ordering: Acquire pairs with the Release of `replace` (rule 2).
         let table = self.table.load(Acquire, guard);
         // SAFETY: `table` is never null. It was published complete (rule 2). The guard keeps its
         // memory (rule 3).

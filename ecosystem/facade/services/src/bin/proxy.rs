@@ -1,8 +1,10 @@
 //! A reverse proxy of hyper, which keeps its connections to the server behind it.
 //!
 //! ```sh
-//! cargo run --manifest-path ecosystem/facade/Cargo.toml -p services --bin proxy -- backend 127.0.0.1:8081
-//! cargo run --manifest-path ecosystem/facade/Cargo.toml -p services --bin proxy -- 127.0.0.1:8081 127.0.0.1:8080
+//! cargo run --manifest-path ecosystem/facade/Cargo.toml -p services --bin proxy -- \
+//!     backend 127.0.0.1:8081
+//! cargo run --manifest-path ecosystem/facade/Cargo.toml -p services --bin proxy -- \
+//!     127.0.0.1:8081 127.0.0.1:8080
 //! wrk -t2 -c50 http://127.0.0.1:8080/
 //! ```
 use bytes::Bytes;
@@ -102,8 +104,10 @@ where
 /// The server behind the proxy. `/count` has the number of its other answers.
 async fn hello(request: Request<Incoming>, answers: Arc<AtomicU64>) -> Response<Body> {
     let text = if request.uri().path() == "/count" {
+        // Ordering: Relaxed, a count.
         format!("{}\n", answers.load(Relaxed))
     } else {
+        // Ordering: Relaxed, as above.
         answers.fetch_add(1, Relaxed);
         "hello\n".repeat(20)
     };
