@@ -333,8 +333,8 @@ impl Inner {
     }
 
     /// Returns whether timers or sockets have been due for the time `late`, once there has been a
-    /// timer or a socket: a timer has been due for that long and no thread has fired one meanwhile,
-    /// or nobody has polled the sockets for that long. Zero asks whether they are due now.
+    /// timer or a socket: a timer has been due for that long, counted as in `late_since`, or nobody
+    /// has polled the sockets for that long. Zero asks whether they are due now.
     pub(crate) fn is_due_for(&self, late: Duration) -> bool {
         if self.threads.role.is_held() {
             return false;

@@ -4,10 +4,10 @@ use sched_monitor::{Duty, Observed, Round, State};
 use std::time::Duration;
 use sync_shim::sync::Arc;
 
-/// How late the monitor fires timers and polls sockets while no worker is idle. For timers this
-/// time counts from the last firing by any worker, if that comes after the deadline. Up to a
-/// millisecond is added, the shortest pause between the monitor's rounds. If a timer is armed after
-/// a round and no worker fires timers, its lateness is at most the longest pause, 10 ms.
+/// How late the monitor fires timers and polls sockets while no worker is idle. If workers fire
+/// timers after the deadline, the monitor leaves the others to them for up to half of this time
+/// more. Up to a millisecond is added, the shortest pause between the monitor's rounds. If a timer
+/// is armed after a round, its lateness is at most the longest pause, 10 ms.
 const LATE: Duration = Duration::from_millis(5);
 
 /// If a poll is at least this long, another worker is to wait for timers and sockets.
@@ -19,8 +19,8 @@ const LONG: Duration = Duration::from_millis(2);
 /// While no worker is idle, the workers look for events between their polls, and queue the tasks in
 /// the order of the events. The tasks that the monitor wakes would run before tasks of earlier
 /// events, which wait in a worker's ring. So the monitor then acts only if a timer has been due for
-/// the time `late` and no worker has fired one meanwhile, or if nobody has polled the sockets for
-/// that time.
+/// the time `late`, or half as long again while workers fire timers, or if nobody has polled the
+/// sockets for the time `late`.
 ///
 /// If a poll is long while a worker is idle, the duty also wakes that worker. The worker finds no
 /// task, parks, and so waits for timers and sockets from then on.

@@ -150,9 +150,10 @@ impl Driver {
     }
 
     /// Does nothing unless the driver [is due](Self::is_due), and has been so for the time `late`:
-    /// a timer is due for that long and no thread has fired one meanwhile, or no thread has polled
-    /// the sockets for that long. Collects the timers that are due, and the events of sockets.
-    /// Wakes the tasks of both on this thread, and returns the number of wakes.
+    /// a timer is due for that long, or no thread has polled the sockets for that long. If a thread
+    /// has fired timers after a timer's deadline, that timer counts as due for up to half of `late`
+    /// less. Collects the timers that are due, and the events of sockets. Wakes the tasks of both
+    /// on this thread, and returns the number of wakes.
     ///
     /// This is for a thread that watches a runtime, such as a monitor: all of the workers may be in
     /// long polls. A worker calls [`poll`](crate::Park::poll) of its parker instead. If there is
