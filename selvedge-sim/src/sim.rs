@@ -269,7 +269,7 @@ mod imp {
                 let next = panic::take_hook();
                 panic::set_hook(Box::new(move |info| {
                     if sim::note_panic(info) {
-                        next(info);
+                        World::while_panic_is_shown(|| next(info));
                     }
                 }));
             });

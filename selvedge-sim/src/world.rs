@@ -41,6 +41,7 @@ use corosensei::CoroutineResult;
 use limits::Limits;
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeSet,
     ptr,
     sync::Weak,
     time::{Duration, Instant},
@@ -77,6 +78,10 @@ pub(crate) struct World {
     hosts_differ: Cell<bool>,
     network: RefCell<Network>,
     futexes: RefCell<Vec<futexes::FutexWait>>,
+    /// The addresses of locks that a thread of this run has held while another waited.
+    own_locks: RefCell<BTreeSet<usize>>,
+    /// Whether a thread shows its panic.
+    shows_panic: Cell<bool>,
     /// Whether the simulator itself runs, on the stack of a thread.
     is_within: Cell<bool>,
     /// A fault is due, which only happens while no thread runs.
@@ -133,6 +138,8 @@ impl World {
             hosts_differ: Cell::new(false),
             network: RefCell::new(network),
             futexes: RefCell::default(),
+            own_locks: RefCell::default(),
+            shows_panic: Cell::new(false),
             is_within: Cell::new(false),
             fault_is_due: Cell::new(false),
             unserved_since: Cell::new(None),
@@ -321,6 +328,9 @@ impl World {
     /// No thread can run: checks that nothing is left undone, and lets the time pass until the next
     /// limit.
     fn pass_time(&self) {
+        if self.look_at_locks() {
+            return;
+        }
         // The limits of waits that have ended are not steps of their own.
         let next = [self.first_limit(), self.first_event()];
         let next = next.into_iter().flatten().min();

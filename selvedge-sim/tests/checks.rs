@@ -360,6 +360,31 @@ fn each_order_repeats() {
     }
 }
 
+/// A thread of the system holds a lock for longer than a simulated one waits there first.
+#[test]
+fn wait_for_a_thread_outside_takes_no_time() {
+    let lock = Arc::new(Mutex::new(()));
+    let (held, is_held) = std::sync::mpsc::channel();
+    let outside = std::thread::spawn({
+        let lock = lock.clone();
+        move || {
+            let _guard = lock.lock().unwrap();
+            held.send(()).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    is_held.recv().unwrap();
+    let run = Sim::new(3).workers(2).run(move || async move {
+        let sleeper = spawn(sleep(Duration::from_secs(1)));
+        let begun = std::time::Instant::now();
+        drop(lock.lock().unwrap());
+        assert!(begun.elapsed() < Duration::from_millis(500));
+        sleeper.await.unwrap();
+    });
+    run.unwrap();
+    outside.join().unwrap();
+}
+
 #[test]
 fn day_of_sleep_takes_no_time() {
     let begun = std::time::Instant::now();

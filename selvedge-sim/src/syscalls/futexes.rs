@@ -5,11 +5,13 @@
 //!
 //! 1. A wait of a simulated thread looks at the word, and first waits in the system for
 //!    [`SYSTEM`]: a thread of the system may hold the lock, such as that of the standard output.
-//!    Most such threads wake it in that time, and the run goes on as if there was no wait.
+//!    Most such threads wake it in that time, and the run goes on as if there was no wait. A panic
+//!    hook waits for longer, and nobody waits so for a lock that is known as one of the run.
 //! 2. Then the thread waits as in a park, and others run. A wake by a simulated thread ends the
 //!    wait.
 //! 3. A wake by a thread of the system does not reach a simulated one. So when nothing else can
-//!    happen in a run, the simulator looks at the words (`World::look_at_futexes`).
+//!    happen in a run, the simulator looks at the words (`World::look_at_futexes`). Before the
+//!    time passes it does so once for each wait for a lock.
 //! 4. The simulator's own locks, which it shares with other runs and with the watchdog, are the
 //!    system's (`World::with_current` finds no simulated thread there).
 use super::{Call, functions::next};
@@ -114,11 +116,14 @@ unsafe fn wait(
     if at.load(SeqCst) != value {
         return Err(Errno::Again);
     }
-    // SAFETY: the caller's.
-    unsafe { system(word, libc::FUTEX_WAIT | private, value, &SYSTEM) };
-    // Ordering: SeqCst, as above.
-    if at.load(SeqCst) != value {
-        return Ok(0);
+    for _ in 0..call.world.system_waits(word) {
+        // SAFETY: the caller's.
+        unsafe { system(word, libc::FUTEX_WAIT | private, value, &SYSTEM) };
+        call.world.beat_in_system();
+        // Ordering: SeqCst, as above.
+        if at.load(SeqCst) != value {
+            return Ok(0);
+        }
     }
     match call.world.wait_for_futex(word, value, limit) {
         true => Ok(0),

@@ -15,6 +15,9 @@ use sync_shim::sim::Wait;
 const LOOKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
+/// How many milliseconds a panic hook waits in the system for a lock.
+const SYSTEM_WAITS_OF_PANIC: u32 = 60_000;
+
 /// A wait, until the word has another value.
 pub(super) struct FutexWait {
     thread: u32,
@@ -22,6 +25,14 @@ pub(super) struct FutexWait {
     wait: u64,
     word: *const AtomicU32,
     value: u32,
+    /// A thread of the system may hold the lock, and nobody has waited for that thread yet.
+    may_be_system: bool,
+}
+
+/// Returns whether std waits with this value for a lock that is held, and not for a notification: a
+/// mutex has 2 then, a read-write lock has one of the two upper bits, and a park has all bits.
+fn is_lock(value: u32) -> bool {
+    value == 2 || (value >= 1 << 30 && value < u32::MAX)
 }
 
 fn on(word: *const AtomicU32) -> Wait {
@@ -52,6 +63,7 @@ impl World {
             wait: self.threads.borrow()[id as usize - 1].waits,
             word,
             value,
+            may_be_system: is_lock(value) && limit.is_none() && !self.is_own_lock(word),
         });
         let is_woken = self.end_wait(id);
         self.futexes.borrow_mut().retain(|wait| wait.thread != id);
@@ -64,7 +76,50 @@ impl World {
         while woken < most && self.wake_all_of(on(word), false) {
             woken += 1;
         }
+        if woken > 0 {
+            self.own_locks.borrow_mut().insert(word.addr());
+        }
         woken
+    }
+
+    /// Returns whether a thread of this run has woken another that waited for the word.
+    pub(crate) fn is_own_lock(&self, word: *const AtomicU32) -> bool {
+        self.own_locks.borrow().contains(&word.addr())
+    }
+
+    /// Runs the panic hook for a thread. The hook takes locks that all threads of the process take,
+    /// and a backtrace takes its time. So a wait there is one in the system: a run that went on
+    /// meanwhile would be another one each time, and the hook would keep its locks if it failed.
+    pub(crate) fn while_panic_is_shown(show: impl FnOnce()) {
+        Self::with_current(|world| world.shows_panic.set(true));
+        show();
+        Self::with_current(|world| world.shows_panic.set(false));
+    }
+
+    /// Returns how often a thread waits in the system for the time of a look, before it lets others
+    /// run.
+    pub(crate) fn system_waits(&self, word: *const AtomicU32) -> u32 {
+        match self.is_own_lock(word) {
+            true => 0,
+            false if self.shows_panic.get() => SYSTEM_WAITS_OF_PANIC,
+            false => 1,
+        }
+    }
+
+    /// A sign of life for the watchdog, in a wait in the system.
+    pub(crate) fn beat_in_system(&self) {
+        self.watched.switch_to(self.current.get());
+    }
+
+    /// No thread can run now. If one waits for a lock that a thread of the system may hold, waits
+    /// for that thread for a while, once a wait: the time of the run stands still meanwhile.
+    /// Returns whether a thread of the run goes on.
+    pub(super) fn look_at_locks(&self) -> bool {
+        let mut any = false;
+        for futex in self.futexes.borrow_mut().iter_mut() {
+            any |= std::mem::take(&mut futex.may_be_system);
+        }
+        any && self.look_at_futexes()
     }
 
     /// Nothing can happen in this run any more: waits for a thread of the system to change a word.
