@@ -93,6 +93,7 @@ impl Builder {
             ring_capacity: 256,
             settings: Settings {
                 global_interval: 61,
+                injector_shards: None,
                 adapts: false,
                 lifo: true,
                 budget: Budget::DEFAULT,

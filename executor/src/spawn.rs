@@ -130,7 +130,7 @@ impl Handle {
         shared.assert_is_not_in_forked_child("spawn_many");
         let mut batch = Batch {
             shared,
-            to: &shared.injector,
+            to: shared.injector.mine(),
             tasks: List::new(),
         };
         handles.extend(futures.into_iter().map(|future| {

@@ -6,6 +6,7 @@ pub(crate) mod driven;
 pub(crate) mod driver;
 pub(crate) mod identity;
 mod idle_state;
+mod injectors;
 pub(crate) mod interval;
 mod lending;
 mod looks;

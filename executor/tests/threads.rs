@@ -1,4 +1,5 @@
-//! Stress test of a runtime of two workers, with operations of all kinds at the same time.
+//! Stress test of a runtime of two, 16 or 64 workers, with operations of all kinds at the same
+//! time.
 //!
 //! It spawns and wakes from outside and from tasks, aborts, panics, blocks, and ends the runtime in
 //! the middle. Every future is dropped exactly once. It runs before it is dropped, unless an abort,
@@ -298,18 +299,20 @@ fn split(mut items: Vec<Item>, at: usize) -> (Vec<Item>, Vec<Item>) {
     (items, rest)
 }
 
-/// Runs one runtime, on which two threads spawn a future for each of `numbers`. The runtime ends
+/// Runs one runtime, on which three threads spawn a future for each of `numbers`. The runtime ends
 /// when all futures have run, or before that.
 fn generation(books: &'static Books, dice: &mut Dice, numbers: Range<u64>) {
     let begun = books.dropped();
     let (first, total) = (numbers.start, numbers.end - numbers.start);
     let in_between = dice.roll(2) == 0;
     books.ending.store(in_between, SeqCst);
-    let runtime = Builder::new().workers(2).build().unwrap();
+    // With 64 workers there are four shards of the injector.
+    let workers = [2, 2, 16, 64][dice.roll(4) as usize];
+    let runtime = Builder::new().workers(workers).build().unwrap();
     let next = AtomicU64::new(0);
     let end_at = dice.roll(total);
     thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..3 {
             let (handle, next) = (runtime.handle().clone(), &next);
             let mut dice = Dice(dice.roll(u64::MAX));
             scope.spawn(move || {

@@ -57,6 +57,13 @@ impl Builder {
         self
     }
 
+    /// Sets the number of the injector's shards, whatever the number of workers.
+    #[cfg(test)]
+    pub(crate) fn injector_shards(mut self, shards: usize) -> Self {
+        self.settings.injector_shards = Some(shards);
+        self
+    }
+
     /// Makes a driven worker that searches, beside an unstarted one.
     #[cfg(test)]
     pub(crate) fn build_beside_one_unstarted(

@@ -235,7 +235,7 @@ impl Core {
 
     /// Queues the tasks for which this worker's ring has no room.
     pub(crate) fn spill(&self, tasks: List<Node<Scheduler>>) {
-        self.shared.injector.requeue_batch(tasks);
+        self.shared.injector.requeue_of(self.index, tasks);
     }
 
     #[inline(always)]

@@ -62,7 +62,7 @@ impl Core {
     pub(crate) fn spill(&self, tasks: List<Node<Scheduler>>) {
         match &self.queue.inbox {
             Some(inbox) => inbox.overflow(tasks),
-            None => self.shared.injector.requeue_batch(tasks),
+            None => self.shared.injector.requeue_of(self.index, tasks),
         }
     }
 

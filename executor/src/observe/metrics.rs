@@ -168,9 +168,8 @@ each_counter!(snapshots);
 impl Snapshot {
     /// Adds the counters that belong to no worker.
     fn add_shared(&mut self, shared: &Shared) {
+        self.spawns += shared.injector.spawned();
         // Ordering: Relaxed, as a snapshot is approximate.
-        self.spawns += shared.spawned_outside.load(Relaxed);
-        // Ordering: Relaxed, as above.
         self.ends += shared.ended_outside.load(Relaxed);
         self.live_tasks = self.spawns.saturating_sub(self.ends);
         self.remote_wakes = shared.announcements.announced();

@@ -115,9 +115,7 @@ impl RuntimeMetrics {
     /// Returns the number of tasks that were spawned.
     pub fn spawned_tasks_count(&self) -> u64 {
         let shared = self.0.shared();
-        // Ordering: Relaxed, as the number is approximate.
-        let outside = shared.spawned_outside.load(Relaxed);
-        outside + self.sum(|remote| remote.counters.spawns.get())
+        shared.injector.spawned() + self.sum(|remote| remote.counters.spawns.get())
     }
 
     /// Returns the number of tasks in the injector. Takes the injector's lock for the count, and
@@ -129,8 +127,7 @@ impl RuntimeMetrics {
     /// Returns how often threads that are not workers have woken or spawned a task.
     pub fn remote_schedule_count(&self) -> u64 {
         let shared = self.0.shared();
-        // Ordering: Relaxed, as the number is approximate.
-        shared.announcements.announced() + shared.spawned_outside.load(Relaxed)
+        shared.announcements.announced() + shared.injector.spawned()
     }
 
     /// Returns the number of polls in which an operation yielded for one of two reasons: the budget

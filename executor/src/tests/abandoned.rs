@@ -137,7 +137,7 @@ fn runtime_memory_outlives_the_worker_dropped_in_a_wake() {
     // This stands for a thread that holds the task while the first worker is dropped.
     let queued = handle.shared().injector.pop().unwrap();
     drop(one);
-    handle.shared().injector.requeue(queued);
+    handle.shared().injector.mine().requeue(queued);
     drop(handle);
     in_time(move || waker.wake());
     assert_eq!(left.load(SeqCst), 3, "it was freed in the wake");

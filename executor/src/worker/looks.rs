@@ -14,6 +14,8 @@ pub(crate) struct Looks {
     pub(crate) poll_is_due: Cell<bool>,
     /// The looks at the driver that were skipped in a row, because the ring was full.
     pub(crate) skipped: Cell<u32>,
+    /// Counts the looks at an injector of several shards.
+    pub(crate) injected: Cell<usize>,
     /// Counts polls of tasks that only yield.
     pub(crate) spin: Spin,
     /// Whether the last look ran a task of the worker's own next, as its slice was over.
@@ -27,6 +29,7 @@ impl Looks {
             forced: Cell::new(false),
             poll_is_due: Cell::new(false),
             skipped: Cell::new(0),
+            injected: Cell::new(0),
             spin: Spin::new(),
             own_was_next: Cell::new(false),
         }

@@ -246,7 +246,7 @@ impl Core {
     }
 
     fn take_one(&self) -> Option<Task> {
-        let injector = &self.shared.injector;
+        let (injector, _) = self.shared.injector.look(self.index, &self.looks.injected);
         let task = self
             .slice
             .get()
@@ -277,10 +277,9 @@ impl Core {
 
     /// Takes a fair share of the injector: returns one task, and moves the others to the ring.
     pub(crate) fn take_share(&self) -> Option<Task> {
-        let Shared {
-            injector, remotes, ..
-        } = &*self.shared;
-        let look = || self.queue.take_share(injector, remotes.len(), self);
+        let injector = &self.shared.injector;
+        let (injector, workers) = injector.look(self.index, &self.looks.injected);
+        let look = || self.queue.take_share(injector, workers, self);
         let share = self.slice.get().look(look)?;
         self.count_injected(1 + share.moved);
         Some(share.first)

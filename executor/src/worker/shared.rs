@@ -31,6 +31,7 @@ use crate::{
     worker::{
         core::Core,
         identity::{RuntimeId, RuntimePtr},
+        injectors::Injectors,
         queue::Stealer,
         scheduler::{Scheduler, Task},
         unpark::Unparker,
@@ -112,13 +113,15 @@ pub(crate) struct Settings {
     pub(crate) name: Option<String>,
     /// Whether the thread in `block_on` is the only worker.
     pub(crate) current_thread: bool,
+    /// The shards of the injector, if tests say so and not the number of workers.
+    pub(crate) injector_shards: Option<usize>,
     /// The most events that a worker with tasks to run takes from its parker at once.
     pub(crate) max_busy_events: usize,
 }
 
 /// The state that all workers share.
 pub(crate) struct Shared {
-    pub(crate) injector: Injector<Node<Scheduler>>,
+    pub(crate) injector: Injectors,
     pub(crate) idle: Idle,
     pub(crate) remotes: Box<[Arc<Remote>]>,
     /// The workers' time slices. A push from outside nudges one worker while all are busy.
@@ -135,8 +138,7 @@ pub(crate) struct Shared {
     pub(crate) tasks: Arc<TaskList>,
     #[allow(dead_code, reason = "nothing reads it without the feature `recorder`")]
     pub(crate) trace: Trace,
-    pub(crate) spawned_outside: CachePadded<AtomicU64>,
-    pub(crate) ended_outside: AtomicU64,
+    pub(crate) ended_outside: CachePadded<AtomicU64>,
     pub(crate) id: RuntimeId,
     /// The process that owns the threads (checked after `fork`).
     pub(crate) process: Process,
@@ -183,7 +185,7 @@ impl Shared {
         let trace = Trace::new(workers);
         Self {
             groups,
-            injector: Injector::new(),
+            injector: Injectors::new(workers, settings.injector_shards),
             idle: Idle::new(workers),
             slices: Slices::new(workers),
             monitor,
@@ -197,8 +199,7 @@ impl Shared {
             unhandled: Unhandled::new(),
             tasks: Arc::new(TaskList::new(workers)),
             trace,
-            spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
-            ended_outside: count::shared(AtomicU64::new(0)),
+            ended_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             id: RuntimeId::next(),
             process: Process::this(),
             closing: CachePadded::new(AtomicBool::new(false)),
@@ -264,7 +265,8 @@ impl Shared {
     /// The queue for a task from outside: the injector, or that of the groups.
     #[inline]
     pub(crate) fn injector_of(&self, task: &Task) -> &Injector<Node<Scheduler>> {
-        self.groups.injector_of(task).unwrap_or(&self.injector)
+        let own = || self.injector.mine();
+        self.groups.injector_of(task).unwrap_or_else(own)
     }
 
     /// Pushes a task that was accepted before into its [injector](Self::injector_of). The caller
@@ -280,7 +282,7 @@ impl Shared {
         if !self.groups.goes_to_mains_injector(&task) {
             return self.requeue_to_group_or_home(task);
         }
-        self.injector.requeue(task);
+        self.injector.mine().requeue(task);
         self.notify_from_outside();
     }
 
@@ -330,8 +332,7 @@ impl Shared {
         self.assert_is_not_in_forked_child("spawn");
         // A refused task is dropped here, which cancels it.
         if self.injector_of(&task).push(task).is_ok() {
-            // Ordering: Relaxed, as it is only a count.
-            self.spawned_outside.fetch_add(1, Relaxed);
+            self.injector.count_spawned(1);
             self.notify_from_outside();
         }
     }
@@ -344,8 +345,7 @@ impl Shared {
     ) {
         let spawned = tasks.len() as u64;
         if to.push_batch(tasks).is_ok() {
-            // Ordering: Relaxed, as it is only a count.
-            self.spawned_outside.fetch_add(spawned, Relaxed);
+            self.injector.count_spawned(spawned);
             self.notify_from_outside();
         }
     }
@@ -395,7 +395,6 @@ impl Drop for Shared {
     /// notifier touches them.
     fn drop(&mut self) {
         self.groups.drop_values(|drop| self.hooks.contain(drop));
-        self.spawned_outside.retire();
         self.ended_outside.retire();
     }
 }

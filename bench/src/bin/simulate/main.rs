@@ -61,6 +61,11 @@ fn requests(costs: Costs, workers: usize) -> Scheduler {
 
 const WORKERS: [usize; 6] = [2, 8, 32, 64, 128, 256];
 
+/// Returns the number of shards that the executor has for so many workers.
+fn shards(workers: usize) -> usize {
+    workers.div_ceil(16)
+}
+
 type Simulate = fn(Costs, usize) -> Scheduler;
 
 /// Simulates outside threads that spawn as fast as they can: one thread for every eight workers.
@@ -68,21 +73,24 @@ fn outside(costs: Costs, workers: usize, shards: usize, work: Nanos) -> Schedule
     spawn_from_outside(costs, workers, shards, workers.div_ceil(8), work, 0.0)
 }
 
-const ROWS: [(&str, Simulate); 6] = [
+const ROWS: [(&str, Simulate); 7] = [
     ("1 µs from outside", |costs, workers| {
+        outside(costs, workers, shards(workers), 1_000.0)
+    }),
+    ("1 µs from outside, one shard", |costs, workers| {
         outside(costs, workers, 1, 1_000.0)
     }),
     ("20 µs from outside", |costs, workers| {
-        outside(costs, workers, 1, 20_000.0)
+        outside(costs, workers, shards(workers), 20_000.0)
     }),
-    ("the same, 16 workers a shard", |costs, workers| {
-        outside(costs, workers, workers.div_ceil(16), 20_000.0)
+    ("20 µs from outside, one shard", |costs, workers| {
+        outside(costs, workers, 1, 20_000.0)
     }),
     ("20 µs, half of the workers busy", |costs, workers| {
         // One task per 40 µs and worker. At 20 µs of work each, half of the workers are busy.
         let threads = workers.div_ceil(32);
         let every = 40_000.0 * threads as f64 / workers as f64;
-        spawn_from_outside(costs, workers, 1, threads, 20_000.0, every)
+        spawn_from_outside(costs, workers, shards(workers), threads, 20_000.0, every)
     }),
     ("20 µs from a task", |costs, workers| {
         spawn_from_a_task(costs, workers, 200 * workers as u32, (20_000.0, 20_000.0))

@@ -408,7 +408,7 @@ fn look_for_one_task_notes_the_others_that_it_takes() {
         let core = &**two.workers[1].core;
         let mut taken = 0;
         core.as_worker(|| {
-            while let Some(task) = core.queue.take_one(&core.shared.injector, core) {
+            while let Some(task) = core.queue.take_one(core.shared.injector.mine(), core) {
                 taken += 1 + core.queue.take_noted();
                 core.queue.push_back(task, core);
             }

@@ -14,7 +14,7 @@ use std::{
     task::Poll,
     time::{Duration, Instant},
 };
-use sync_shim::{atomic::Ordering::Relaxed, sync::Arc};
+use sync_shim::sync::Arc;
 
 impl Handle {
     /// Runs a future at the runtime's end, as [`Runtime::at_exit`] does.
@@ -104,8 +104,7 @@ impl Runtime {
 /// Makes the task that runs the futures (rule 1).
 fn exit_task(shared: &Arc<Shared>) -> Task {
     let task = task_header::new_detached(run_futures(shared.clone()), Scheduler::at_exit(shared));
-    // Ordering: Relaxed, as it is only a count.
-    shared.spawned_outside.fetch_add(1, Relaxed);
+    shared.injector.count_spawned(1);
     let hooks = &shared.hooks;
     hooks.call_task_hook(&hooks.on_spawn, TaskMeta::of(&task));
     task

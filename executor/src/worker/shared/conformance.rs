@@ -26,7 +26,7 @@ impl Overflow<Task> for Behind {
     }
 
     fn push_batch(&self, batch: impl ExactSizeIterator<Item = Task>) {
-        self.shared.injector.requeue_batch(batch.collect());
+        self.shared.injector.mine().requeue_batch(batch.collect());
     }
 }
 

@@ -112,17 +112,29 @@ fn task_put_into_the_slot_by_the_end_of_another_ends() {
 /// Fails if the close is stored with Relaxed.
 #[test]
 fn push_racing_the_close_is_refused_or_found() {
-    (Model::new().bound(3).branches(20_000)).check(push_racing_the_close);
+    (Model::new().bound(3).branches(20_000)).check(|| push_racing_the_close(1));
 }
 
 /// As `push_racing_the_close_is_refused_or_found`, without a bound.
 #[test]
 fn full_push_racing_the_close_is_refused_or_found() {
-    Model::new().branches(20_000).check(push_racing_the_close);
+    Model::new()
+        .branches(20_000)
+        .check(|| push_racing_the_close(1));
 }
 
-fn push_racing_the_close() {
-    let (runtime, mut worker) = driven();
+/// As `push_racing_the_close_is_refused_or_found`, into the second of two shards.
+#[test]
+fn push_into_a_shard_racing_the_close_is_refused_or_found() {
+    (Model::new().bound(3).branches(20_000)).check(|| push_racing_the_close(2));
+}
+
+fn push_racing_the_close(shards: usize) {
+    let (runtime, mut workers) = Builder::new()
+        .ring_capacity(2)
+        .injector_shards(shards)
+        .build_driven([ThreadPark::new()]);
+    let mut worker = workers.remove(0);
     let shared = runtime.handle().shared().clone();
     let pusher = {
         let shared = shared.clone();
