@@ -1,11 +1,13 @@
 //! The answer to a call: the place for it, and its future.
-use crate::{CallError, deadline::Deadline, oneshot};
+use crate::{CallError, deadline::Deadline, guard::guarded, oneshot};
 use std::{
     fmt,
     future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
 };
+use sync_shim::sync::Mutex;
 use worker_idle::park::{Park, ThreadPark};
 
 /// The place for the answer to a call: see [`Address::call`](crate::Address::call).
@@ -20,6 +22,67 @@ impl<R> Reply<R> {
     /// Hands the answer back if the [`Call`] was dropped.
     pub fn send(self, answer: R) -> Result<(), R> {
         self.0.send(answer)
+    }
+
+    /// Ends the call with [`CallError::NodeDown`]: for a relay that has sent the request to a node
+    /// that it can no longer reach.
+    pub fn node_down(self) {
+        self.0.lose();
+    }
+
+    /// Returns whether the [`Call`] was dropped, and nobody waits for the answer.
+    pub fn is_abandoned(&self) -> bool {
+        self.0.is_abandoned()
+    }
+}
+
+impl<R: Send + 'static> Reply<R> {
+    /// Makes a place for an answer whose taker is a function: for the answer to a call that has
+    /// come from another node. The function is called once, on the thread that answers, with
+    /// [`CallError::Dropped`] if the reply is dropped, or with [`CallError::NodeDown`]. A panic of
+    /// the function is dropped.
+    ///
+    /// ```
+    /// use process_scheduler::{CallError, Reply};
+    ///
+    /// let (sender, seen) = std::sync::mpsc::channel();
+    /// let other = sender.clone();
+    /// Reply::from_fn(move |answer| sender.send(answer).unwrap()).send(7).unwrap();
+    /// drop(Reply::from_fn(move |answer| other.send(answer).unwrap()));
+    /// assert_eq!(seen.iter().collect::<Vec<_>>(), [Ok(7), Err(CallError::Dropped)]);
+    /// ```
+    pub fn from_fn(take: impl FnOnce(Result<R, CallError>) + Send + 'static) -> Self {
+        let (sender, receiver) = oneshot::channel();
+        let taker = Arc::new(Taker(Mutex::new(Some((receiver, take)))));
+        taker.wake_by_ref();
+        Self(sender)
+    }
+}
+
+/// The taker of an answer: the waker of its own receiver. The receiver's slot has the waker, and so
+/// the taker, until the sender ends.
+struct Taker<R, F>(Mutex<Option<(oneshot::Receiver<R>, F)>>);
+
+impl<R: Send + 'static, F> Wake for Taker<R, F>
+where
+    F: FnOnce(Result<R, CallError>) + Send + 'static,
+{
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let taken = self.0.lock().take();
+        let Some((mut receiver, take)) = taken else {
+            return;
+        };
+        let waker = Waker::from(self.clone());
+        match receiver.poll(&Context::from_waker(&waker)) {
+            Poll::Ready(answer) => {
+                guarded(|| take(answer.map_err(CallError::from)));
+            }
+            Poll::Pending => *self.0.lock() = Some((receiver, take)),
+        }
     }
 }
 
@@ -64,7 +127,7 @@ impl<R> Call<R> {
         let waker = park.waker();
         loop {
             if let Poll::Ready(answer) = self.receiver.poll(&Context::from_waker(&waker)) {
-                return answer.map_err(|()| CallError::Dropped);
+                return answer.map_err(CallError::from);
             }
             let Some(at) = self.deadline.at else {
                 park.park();
@@ -90,7 +153,7 @@ impl<R> Future for Call<R> {
         }
         match self.receiver.poll(cx) {
             Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
-            Poll::Ready(Err(())) => Poll::Ready(Err(CallError::Dropped)),
+            Poll::Ready(Err(none)) => Poll::Ready(Err(none.into())),
             Poll::Pending if self.deadline.poll(cx) => Poll::Ready(Err(CallError::Timeout)),
             Poll::Pending => Poll::Pending,
         }

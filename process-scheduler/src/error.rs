@@ -1,4 +1,5 @@
 //! The errors. The error of a send hands back the message.
+use crate::oneshot::NoValue;
 use std::{error::Error, fmt, sync::Arc};
 
 /// The error of a message that was not accepted. It hands back the message.
@@ -29,15 +30,24 @@ pub enum SendError<M> {
     NotFound(M),
     /// The process has ended.
     Closed(M),
-    /// The mailbox is full.
+    /// The mailbox is full, or the way to the node of the process.
     Full(M),
+    /// The [`Relay`](crate::Relay) does not reach the node of the process now.
+    NodeDown(M),
+    /// The [`Relay`](crate::Relay) cannot carry this message: it has no codec for the type, or the
+    /// message is too large.
+    NotCarried(M),
 }
 
 impl<M> SendError<M> {
     /// Returns the message.
     pub fn into_inner(self) -> M {
         match self {
-            Self::NotFound(message) | Self::Closed(message) | Self::Full(message) => message,
+            Self::NotFound(message)
+            | Self::Closed(message)
+            | Self::Full(message)
+            | Self::NodeDown(message)
+            | Self::NotCarried(message) => message,
         }
     }
 
@@ -53,6 +63,8 @@ impl<M> SendError<M> {
             Self::NotFound(message) => SendError::NotFound(f(message)),
             Self::Closed(message) => SendError::Closed(f(message)),
             Self::Full(message) => SendError::Full(f(message)),
+            Self::NodeDown(message) => SendError::NodeDown(f(message)),
+            Self::NotCarried(message) => SendError::NotCarried(f(message)),
         }
     }
 
@@ -68,6 +80,8 @@ impl<M> SendError<M> {
             Self::NotFound(_) => SendError::NotFound(()),
             Self::Closed(_) => SendError::Closed(()),
             Self::Full(_) => SendError::Full(()),
+            Self::NodeDown(_) => SendError::NodeDown(()),
+            Self::NotCarried(_) => SendError::NotCarried(()),
         }
     }
 }
@@ -78,6 +92,8 @@ impl<M> fmt::Debug for SendError<M> {
             Self::NotFound(_) => "NotFound(..)",
             Self::Closed(_) => "Closed(..)",
             Self::Full(_) => "Full(..)",
+            Self::NodeDown(_) => "NodeDown(..)",
+            Self::NotCarried(_) => "NotCarried(..)",
         })
     }
 }
@@ -88,6 +104,8 @@ impl<M> fmt::Display for SendError<M> {
             Self::NotFound(_) => "there is no such process, or it takes messages of another type",
             Self::Closed(_) => "the process has ended",
             Self::Full(_) => "the mailbox is full",
+            Self::NodeDown(_) => "the node of the process is not reached",
+            Self::NotCarried(_) => "the relay cannot carry the message",
         })
     }
 }
@@ -191,6 +209,17 @@ pub enum CallError {
     Dropped,
     /// The deadline has passed.
     Timeout,
+    /// The node that had the request cannot be reached any more.
+    NodeDown,
+}
+
+impl From<NoValue> for CallError {
+    fn from(none: NoValue) -> Self {
+        match none {
+            NoValue::Dropped => Self::Dropped,
+            NoValue::NodeDown => Self::NodeDown,
+        }
+    }
 }
 
 impl fmt::Display for CallError {
@@ -199,6 +228,7 @@ impl fmt::Display for CallError {
             Self::Refused(refused) => refused.fmt(f),
             Self::Dropped => f.write_str("the request was dropped without an answer"),
             Self::Timeout => f.write_str("the deadline has passed"),
+            Self::NodeDown => f.write_str("the node that had the request is not reached"),
         }
     }
 }

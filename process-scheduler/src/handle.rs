@@ -6,8 +6,9 @@
 //! No lock is held while user code runs. An `Arc` of a cell is dropped after the lock is released,
 //! since this drop may run user code. No lock is held while another is taken, except in `names.rs`.
 use crate::{
-    CancelReason, ExitReason, Info, Metrics, Parcel, Pid, Signal, Sleep, Tree, deadline::Deadline,
-    metrics::Counters, registry::Registry, remote::Relation, shared::Shared,
+    CancelReason, ExitReason, Info, Metrics, Parcel, Pid, Relay, Signal, Sleep, Tree,
+    deadline::Deadline, guard::Guarded, metrics::Counters, registry::Registry, remote::Relation,
+    shared::Shared,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -100,13 +101,17 @@ impl Handle {
         if to.node == self.node() {
             return self.signal_here(to, signal);
         }
+        if to.is_of_node() {
+            // It has no halves of relations: see `nodes.rs`.
+            return Ok(());
+        }
         if let Signal::Exit { pid, linked, .. } = signal {
             if !linked {
                 // `pid` has ended, so `to` monitors it no longer.
                 self.forget_relation(to, pid, Relation::Watcher);
             }
         }
-        let Some(relay) = &self.shared.config.relay else {
+        let Some(relay) = self.relay() else {
             return Err(signal);
         };
         match relay.deliver(to, Parcel::Signal(signal)) {
@@ -182,6 +187,24 @@ impl Handle {
     pub fn metrics(&self) -> Metrics {
         let (live, begun) = (self.shared.live(), self.shared.begun());
         self.shared.counters.snapshot(begun, live)
+    }
+
+    /// Sets the relay for pids of other nodes, unless there is one: for a relay that needs a handle
+    /// of its scheduler. A [`Builder`](crate::Builder::relay) may set the relay, too.
+    ///
+    /// # Errors
+    /// Hands the relay back if there is one already.
+    pub fn set_relay<R: Relay>(&self, relay: R) -> Result<(), R> {
+        let mut relay = Some(relay);
+        self.shared.relay.get_or_init(|| {
+            let relay = relay.take().expect("it is taken once");
+            Arc::new(Guarded::new(relay))
+        });
+        relay.map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn relay(&self) -> Option<&dyn Relay> {
+        self.shared.relay.get().map(|relay| &**relay)
     }
 
     #[inline]

@@ -271,7 +271,7 @@ impl Handle {
         result
     }
 
-    fn signal_cell(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
+    pub(crate) fn signal_cell(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
         match self.registry().get(to) {
             Some(cell) => cell.signal(signal),
             None => Err(signal),
@@ -304,6 +304,8 @@ impl Handle {
     /// scheduler.node_down(7);
     /// ```
     pub fn node_down(&self, node: u32) {
+        // Before the notes are taken: see `monitor_node`.
+        self.shared.nodes.remove(node);
         for (pid, local, relations) in self.shared.remote.take_node(node) {
             let exit = |linked| Signal::Exit {
                 pid,

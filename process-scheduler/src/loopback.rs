@@ -40,8 +40,15 @@ impl Loopback {
     /// neither is freed.
     pub fn connect(&self, handle: &Handle) {
         let node = handle.node();
-        let old = self.nodes().insert(node, handle.clone());
+        let mut nodes = self.nodes();
+        let others: Vec<_> = nodes.values().cloned().collect();
+        let old = nodes.insert(node, handle.clone());
+        drop(nodes);
         drop(old);
+        for other in others {
+            other.node_up(node, format!("node {node}"));
+            handle.node_up(other.node(), format!("node {}", other.node()));
+        }
     }
 
     /// Removes a node, and calls [`Handle::node_down`] on all others.

@@ -11,6 +11,7 @@
 //! | NO_SENDER | the sender, after DONE | it does not touch the slot any more |
 //! | NO_RECEIVER | the receiver | it does not touch the slot any more |
 //! | TAKEN | the receiver, with NO_RECEIVER | it has moved the value out |
+//! | LOST | the sender, with DONE | there is no value, as the sender's node is down |
 //!
 //! # Rules
 //!
@@ -54,6 +55,16 @@ const WAKER: u32 = 1 << 2;
 const NO_SENDER: u32 = 1 << 3;
 const NO_RECEIVER: u32 = 1 << 4;
 const TAKEN: u32 = 1 << 5;
+const LOST: u32 = 1 << 6;
+
+/// Why there is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoValue {
+    /// The sender was dropped, or the value was taken before.
+    Dropped,
+    /// The sender has said that its node is down.
+    NodeDown,
+}
 
 struct ValueSlot<R> {
     bits: AtomicU32,
@@ -187,6 +198,15 @@ impl<R> Sender<R> {
         }
     }
 
+    /// Ends without a value, as the node is down that would have sent it.
+    pub(crate) fn lose(self) {
+        let slot = self.0;
+        mem::forget(self);
+        // SAFETY: this end has not left the slot, and is forgotten.
+        let value = unsafe { Self::finish(slot, DONE | LOST) };
+        debug_assert!(value.is_none());
+    }
+
     /// Leaves the slot, after it has set `bits`. Returns the value if the receiver had left before.
     ///
     /// # Safety
@@ -234,9 +254,9 @@ impl<R> Receiver<R> {
         unsafe { self.slot.as_ref() }
     }
 
-    /// Polls for the value. `Err` if the sender was dropped, or the value was taken before. A poll
-    /// that registers a waker costs one read-modify-write, and one more if it replaces a waker.
-    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<R, ()>> {
+    /// Polls for the value. A poll that registers a waker costs one read-modify-write, and one more
+    /// if it replaces a waker.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<R, NoValue>> {
         let id = WakerId::of(cx.waker());
         let mut clone: Option<Guarded<Waker>> = None;
         loop {
@@ -244,7 +264,10 @@ impl<R> Receiver<R> {
             let bits = self.slot().bits.load(Acquire);
             if bits & DONE != 0 {
                 if bits & VALUE == 0 || self.is_taken {
-                    return Poll::Ready(Err(()));
+                    return Poll::Ready(Err(match bits & LOST {
+                        0 => NoValue::Dropped,
+                        _ => NoValue::NodeDown,
+                    }));
                 }
                 self.is_taken = true;
                 // SAFETY: rule 1: VALUE is set, and this is the first take.

@@ -36,6 +36,72 @@ impl Pid {
     pub fn node(self) -> u32 {
         self.node
     }
+
+    /// Returns the pid that stands for a whole node: the one that a process gets in the
+    /// [`Event::Exit`](crate::Event::Exit) of [`Handle::monitor_node`](crate::Handle::monitor_node).
+    /// No process has this pid.
+    pub const fn of_node(node: u32) -> Self {
+        Self::none(node)
+    }
+
+    /// Returns whether this pid stands for a whole node.
+    pub fn is_of_node(self) -> bool {
+        self == Self::of_node(self.node)
+    }
+
+    /// Returns the same process under another number of its node: for a relay between nodes that
+    /// number each other differently.
+    #[must_use]
+    pub const fn with_node(self, node: u32) -> Self {
+        Self { node, ..self }
+    }
+
+    /// Returns the pid as a number of 96 bits: the slot, the generation and, in the upper bits, the
+    /// node.
+    ///
+    /// ```
+    /// use process_scheduler::{Pid, Scheduler};
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let pid = scheduler.spawn_fn(|_: u32, _| ()).unwrap().pid();
+    /// assert_eq!(Pid::from_bits(pid.to_bits()), Some(pid));
+    /// assert_eq!(Pid::from_bits(0), None);
+    /// ```
+    pub const fn to_bits(self) -> u128 {
+        self.slot as u128 | (self.generation.get() as u128) << 32 | (self.node as u128) << 64
+    }
+
+    /// Returns the pid with this number. `None` if no pid has it. The pid need not name a process.
+    pub const fn from_bits(bits: u128) -> Option<Self> {
+        match NonZeroU32::new((bits >> 32) as u32) {
+            Some(generation) if bits >> 96 == 0 => Some(Self {
+                slot: bits as u32,
+                generation,
+                node: (bits >> 64) as u32,
+            }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Pid {
+    /// A tuple of three numbers: node, slot and generation.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.node, self.slot, self.generation).serialize(serializer)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Pid {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (node, slot, generation) = serde::Deserialize::deserialize(deserializer)?;
+        Ok(Self {
+            slot,
+            generation,
+            node,
+        })
+    }
 }
 
 impl fmt::Display for Pid {

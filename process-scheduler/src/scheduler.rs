@@ -36,6 +36,7 @@ pub struct Builder {
     workers: Option<usize>,
     name: String,
     config: Config,
+    relay: Option<Arc<dyn Relay>>,
     driver: Option<Box<MakeDriver>>,
     scope: Option<Arc<WorkerScope>>,
 }
@@ -50,6 +51,7 @@ impl Builder {
             workers: None,
             name: "process".to_owned(),
             config: Config::default(),
+            relay: None,
             driver: None,
             scope: None,
         }
@@ -169,9 +171,10 @@ impl Builder {
         self
     }
 
-    /// Sets the relay for pids of other nodes.
+    /// Sets the relay for pids of other nodes. [`Handle::set_relay`](crate::Handle::set_relay) sets it
+    /// later.
     pub fn relay(mut self, relay: impl Relay) -> Self {
-        self.config.relay = Some(Arc::new(Guarded::new(relay)));
+        self.relay = Some(Arc::new(Guarded::new(relay)));
         self
     }
 
@@ -301,6 +304,9 @@ impl Builder {
         let stealers = deques.iter().map(Deque::stealer).collect();
         let wakers = parks.iter().map(Park::waker).collect();
         let shared = Arc::new(Shared::new(self.config, stealers, wakers));
+        if let Some(relay) = self.relay {
+            shared.relay.get_or_init(|| relay);
+        }
         #[cfg(selvedge_sim)]
         sync_shim::sim::watch(&shared);
         let mut scheduler = Scheduler {

@@ -30,8 +30,8 @@ impl Handle {
     /// [`SendError::Closed`] if the process ends meanwhile. [`SendError::Full`] if its mailbox is
     /// full.
     ///
-    /// For a process on another node, the call returns the error of the relay:
-    /// [`SendError::NotFound`] also means that the relay does not reach the node.
+    /// For a process on another node, the call returns the error of the
+    /// [`Relay`](crate::Relay::deliver).
     pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         if to.node != self.node() {
             return self.send_by_relay(to, message);
@@ -45,7 +45,7 @@ impl Handle {
     }
 
     fn send_by_relay<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
-        let Some(relay) = &self.shared.config.relay else {
+        let Some(relay) = self.relay() else {
             return Err(SendError::NotFound(message));
         };
         let Err(refused) = relay.deliver(to, Parcel::Message(Box::new(message))) else {
@@ -111,11 +111,25 @@ impl<M: Send + 'static> Receive<M> for RemoteReceiver {
         &self,
         message: &mut Option<M>,
         _: &mut Option<SenderKey>,
-        _: &Waker,
+        waker: &Waker,
     ) -> Poll<Result<(), SendError<M>>> {
-        match message.take() {
-            Some(message) => Poll::Ready(self.handle.try_send(self.pid, message)),
-            None => Poll::Pending,
+        let poll_ready = || match self.handle.relay() {
+            Some(relay) => relay.poll_ready(self.pid.node, waker),
+            None => Poll::Ready(()),
+        };
+        if message.is_none() || poll_ready().is_pending() {
+            return Poll::Pending;
+        }
+        let Some(taken) = message.take() else {
+            return Poll::Pending;
+        };
+        match self.handle.try_send(self.pid, taken) {
+            // Another sender was faster. If the way has room again, the mailbox is full.
+            Err(SendError::Full(refused)) if poll_ready().is_pending() => {
+                *message = Some(refused);
+                Poll::Pending
+            }
+            sent => Poll::Ready(sent),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::{
     guard::{Guarded, guarded},
     metrics::Counters,
     name_table::NameTable,
+    nodes::NodeTable,
     panic_hook::{PanicHook, write_panic},
     registry::Registry,
     remote::RemoteTable,
@@ -17,7 +18,7 @@ use queue_spmc::{Steal, deque::Stealer};
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::Waker,
     time::Duration,
 };
@@ -48,7 +49,6 @@ pub(crate) struct Config {
     /// The state from which each worker's waits before parks begin.
     pub(crate) backoff: Backoff,
     pub(crate) node: u32,
-    pub(crate) relay: Option<Arc<dyn Relay>>,
     pub(crate) handlers: Handlers,
     pub(crate) on_panic: Guarded<Box<PanicHook>>,
 }
@@ -64,7 +64,6 @@ impl Default for Config {
             has_driver: false,
             backoff: Backoff::new(),
             node: 0,
-            relay: None,
             handlers: HashMap::new(),
             on_panic: Guarded::new(Box::new(write_panic)),
         }
@@ -84,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) timer: Timer,
     pub(crate) names: NameTable<Pid>,
     pub(crate) groups: Mutex<HashMap<String, ProcessGroup>>,
+    pub(crate) relay: OnceLock<Arc<dyn Relay>>,
+    pub(crate) nodes: NodeTable,
     pub(crate) remote: RemoteTable,
     /// `begun` counts the spawns. `gone` counts the processes that have ended for good, and the
     /// spawns that were refused. There are two counts, so that a thread that spawns processes and
@@ -118,6 +119,8 @@ impl Shared {
             timer: Timer::new(),
             names: NameTable::new(),
             groups: Mutex::new(HashMap::new()),
+            relay: OnceLock::new(),
+            nodes: NodeTable::new(),
             remote: RemoteTable::new(),
             begun: CachePadded::new(count::shared(AtomicU64::new(0))),
             gone: CachePadded::new(count::shared(AtomicU64::new(0))),

@@ -118,7 +118,7 @@ fn remote_link_racing_the_loss_of_its_node_is_reported() {
     model(|| {
         let handle = without_threads();
         let process = spawn(&handle, None);
-        let (pid, with) = (process.pid, Pid::none(7));
+        let (pid, with) = (process.pid, FAR);
         let relay = {
             let handle = handle.clone();
             thread::spawn(move || handle.node_down(7))
@@ -167,7 +167,7 @@ fn remote_watcher_racing_the_loss_of_its_node_is_noted() {
     model(|| {
         let handle = without_threads();
         let process = spawn(&handle, None);
-        let (pid, by) = (process.pid, Pid::none(7));
+        let (pid, by) = (process.pid, FAR);
         let relay = {
             let handle = handle.clone();
             thread::spawn(move || handle.node_down(7))
@@ -181,6 +181,51 @@ fn remote_watcher_racing_the_loss_of_its_node_is_noted() {
         assert_eq!(watchers, Some(usize::from(is_noted)));
         // The cell and the scheduler refer to each other.
         handle.registry().remove(pid);
+    });
+}
+
+/// A process begins to monitor a node while the node goes down. It gets one exit, and no note is
+/// left.
+///
+/// Fails if `monitor_node` does not look whether the node is up after it has made the note, or if
+/// `node_down` takes the notes before it removes the node.
+#[test]
+fn monitor_of_a_node_racing_its_loss_reports_it_once() {
+    model(|| {
+        let handle = without_threads();
+        handle.node_up(7, "far");
+        let process = spawn(&handle, None);
+        let (pid, node) = (process.pid, Pid::of_node(7));
+        let relay = {
+            let handle = handle.clone();
+            thread::spawn(move || handle.node_down(7))
+        };
+        handle.monitor_node(pid, 7);
+        relay.join().unwrap();
+        assert_eq!(process.core.take_urgent().count(), 1);
+        assert!(!handle.shared.remote.has(node, pid, Relation::Monitor));
+        let monitored = process.with_relations(|lists| lists.monitored.len());
+        assert_eq!(monitored, Some(0));
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(pid);
+    });
+}
+
+/// A process that monitors a node ends meanwhile: no note is left.
+///
+/// Fails if `monitor_node` does not look for the process again.
+#[test]
+fn monitor_of_a_node_racing_the_end_of_its_process_is_forgotten() {
+    model(|| {
+        let handle = without_threads();
+        handle.node_up(7, "far");
+        let ending = spawn(&handle, None);
+        let pid = ending.pid;
+        let worker = thread::spawn(move || ending.abandon());
+        handle.monitor_node(pid, 7);
+        worker.join().unwrap();
+        let node = Pid::of_node(7);
+        assert!(!handle.shared.remote.has(node, pid, Relation::Monitor));
     });
 }
 
@@ -206,7 +251,10 @@ fn with_far(accepts: bool) -> (Handle, Arc<Far>) {
 }
 
 /// The pid of the process on node 7.
-const FAR: Pid = Pid::none(7);
+const FAR: Pid = Pid {
+    slot: 0,
+    ..Pid::none(7)
+};
 
 impl Relay for Arc<Far> {
     fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {

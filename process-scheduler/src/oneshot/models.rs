@@ -27,7 +27,7 @@ impl Wake for Woken {
     }
 }
 
-fn poll<R>(receiver: &mut Receiver<R>, woken: &Arc<Woken>) -> Poll<Result<R, ()>> {
+fn poll<R>(receiver: &mut Receiver<R>, woken: &Arc<Woken>) -> Poll<Result<R, NoValue>> {
     receiver.poll(&Context::from_waker(&Waker::from(woken.clone())))
 }
 
@@ -48,7 +48,10 @@ fn value_against_poll_is_taken_or_wakes() {
             polled = poll(&mut receiver, &woken);
         }
         assert_eq!(polled, Poll::Ready(Ok(Box::new(7))));
-        assert_eq!(poll(&mut receiver, &woken), Poll::Ready(Err(())));
+        assert_eq!(
+            poll(&mut receiver, &woken),
+            Poll::Ready(Err(NoValue::Dropped))
+        );
     });
 }
 
@@ -142,6 +145,25 @@ fn take_against_the_end_of_the_sender_frees_once() {
     });
 }
 
+/// The sender ends because its node is down, while the receiver waits.
+///
+/// Fails if `lose` does not wake.
+#[test]
+fn lost_sender_against_poll_wakes_and_says_so() {
+    model(|| {
+        let (sender, mut receiver) = channel::<u8>();
+        let woken = Woken::new();
+        let loses = thread::spawn(move || sender.lose());
+        let mut polled = poll(&mut receiver, &woken);
+        loses.join().unwrap();
+        if polled.is_pending() {
+            assert!(woken.is_set(), "it waits forever");
+            polled = poll(&mut receiver, &woken);
+        }
+        assert_eq!(polled, Poll::Ready(Err(NoValue::NodeDown)));
+    });
+}
+
 /// The sender is dropped while the receiver waits.
 ///
 /// Fails if the drop of a sender does not wake.
@@ -154,6 +176,9 @@ fn dropped_sender_against_poll_wakes() {
         let polled = poll(&mut receiver, &woken);
         drops.join().unwrap();
         assert!(polled.is_ready() || woken.is_set(), "it waits forever");
-        assert_eq!(poll(&mut receiver, &woken), Poll::Ready(Err(())));
+        assert_eq!(
+            poll(&mut receiver, &woken),
+            Poll::Ready(Err(NoValue::Dropped))
+        );
     });
 }

@@ -6,7 +6,7 @@ use std::{
 };
 use sync_shim::atomic::AtomicBool;
 
-fn poll<R>(receiver: &mut Receiver<R>) -> Poll<Result<R, ()>> {
+fn poll<R>(receiver: &mut Receiver<R>) -> Poll<Result<R, NoValue>> {
     receiver.poll(&Context::from_waker(Waker::noop()))
 }
 
@@ -17,7 +17,7 @@ fn value_reaches_a_receiver_that_polls_later() {
     assert!(!sender.is_abandoned());
     sender.send("value".to_owned()).unwrap();
     assert_eq!(poll(&mut receiver), Poll::Ready(Ok("value".to_owned())));
-    assert_eq!(poll(&mut receiver), Poll::Ready(Err(())));
+    assert_eq!(poll(&mut receiver), Poll::Ready(Err(NoValue::Dropped)));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn value_that_nobody_takes_is_dropped_once() {
 fn receiver_of_a_dropped_sender_gets_an_error() {
     let (sender, mut receiver) = channel::<u8>();
     drop(sender);
-    assert_eq!(poll(&mut receiver), Poll::Ready(Err(())));
+    assert_eq!(poll(&mut receiver), Poll::Ready(Err(NoValue::Dropped)));
 }
 
 /// A task that notes its wake.

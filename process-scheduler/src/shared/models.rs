@@ -21,15 +21,13 @@ pub(crate) fn with_parks(parks: &[ThreadPark]) -> Handle {
 }
 
 fn of(parks: &[ThreadPark], relay: Option<Arc<dyn Relay>>) -> Handle {
-    let config = Config {
-        relay,
-        ..Config::default()
-    };
     let stealers = parks.iter().map(|_| Deque::new().stealer()).collect();
     let wakers = parks.iter().map(Park::waker).collect();
-    Handle {
-        shared: Arc::new(Shared::new(config, stealers, wakers)),
+    let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
+    if let Some(relay) = relay {
+        shared.relay.get_or_init(|| relay);
     }
+    Handle { shared }
 }
 
 /// Ends all processes of a scheduler without threads. A process and its scheduler refer to each
