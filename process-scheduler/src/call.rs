@@ -27,7 +27,7 @@ impl<R> Reply<R> {
     /// Ends the call with [`CallError::NodeDown`]: for a relay that has sent the request to a node
     /// that it can no longer reach.
     pub fn node_down(self) {
-        self.0.lose();
+        self.0.end_by_loss();
     }
 
     /// Returns whether the [`Call`] was dropped, and nobody waits for the answer.

@@ -94,8 +94,8 @@ impl Handle {
             return;
         }
         let target = Pid::of_node(node);
-        // The process has its half before there is a note, so that the exit finds the half. A process
-        // that ends has given its halves away before this call, or forgets the note below.
+        // The process has its half before there is a note, so that the exit finds the half. A
+        // process that ends has given its halves away before this call, or forgets the note below.
         if !watcher.monitors(target) {
             return;
         }

@@ -199,7 +199,7 @@ impl<R> Sender<R> {
     }
 
     /// Ends without a value, as the node is down that would have sent it.
-    pub(crate) fn lose(self) {
+    pub(crate) fn end_by_loss(self) {
         let slot = self.0;
         mem::forget(self);
         // SAFETY: this end has not left the slot, and is forgotten.

@@ -147,13 +147,13 @@ fn take_against_the_end_of_the_sender_frees_once() {
 
 /// The sender ends because its node is down, while the receiver waits.
 ///
-/// Fails if `lose` does not wake.
+/// Fails if `end_by_loss` does not wake.
 #[test]
 fn lost_sender_against_poll_wakes_and_says_so() {
     model(|| {
         let (sender, mut receiver) = channel::<u8>();
         let woken = Woken::new();
-        let loses = thread::spawn(move || sender.lose());
+        let loses = thread::spawn(move || sender.end_by_loss());
         let mut polled = poll(&mut receiver, &woken);
         loses.join().unwrap();
         if polled.is_pending() {

@@ -1,0 +1,307 @@
+//! A node's view of the cluster.
+use crate::{
+    builder::Builder, codec::Message, directory::RegisterError, frame::PUBLISH, peer::Peers, place,
+    session::NodeLoss, wire::Encoder,
+};
+use process_scheduler::{Node, Pid};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+use sync_shim::sim::thread;
+
+/// A change that [`Builder::on_change`] tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeChange {
+    /// A node is reached.
+    Up {
+        /// Its number in pids on this node.
+        node: u32,
+        /// Its name.
+        name: String,
+    },
+    /// A node is not reached any more.
+    Down {
+        /// Its number in pids on this node.
+        node: u32,
+        /// The reason.
+        why: NodeLoss,
+    },
+    /// A process of this node has lost its name to one of a node with an older incarnation: both
+    /// had registered it at once, or on two sides of a split.
+    NameLost {
+        /// The name.
+        name: String,
+        /// The process that had it here.
+        pid: Pid,
+    },
+}
+
+/// The counters of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClusterMetrics {
+    /// Messages of other nodes that no process took: it had ended, its mailbox was full, or this
+    /// node has no such codec; and messages of this node that were too large when they were
+    /// encoded.
+    pub dead_letters: u64,
+    /// Frames that are no frames of this version, and messages that did not decode.
+    pub invalid: u64,
+    /// Nodes and signals that were not admitted or allowed.
+    pub refused: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    dead_letters: AtomicU64,
+    invalid: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn dead_letter(&self) {
+        // Ordering: Relaxed here and below, as they are only counts.
+        self.dead_letters.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn invalid(&self) {
+        // Ordering: as above.
+        self.invalid.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn refused(&self) {
+        // Ordering: as above.
+        self.refused.fetch_add(1, Relaxed);
+    }
+}
+
+/// How far a message to a group went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Published {
+    /// The members of this node that have taken it.
+    pub here: usize,
+    /// The nodes to which it went.
+    pub nodes: usize,
+    /// The members of this node, and the nodes, that did not take it.
+    pub refused: usize,
+}
+
+/// A node's membership of a cluster. It ends with this value.
+///
+/// ```
+/// use process_cluster::{Cluster, MemoryNetwork};
+/// use process_scheduler::{Reply, Scheduler};
+/// use std::time::Duration;
+/// # use process_cluster::{DecodeError, Decoder, Encoder, Message};
+/// # struct Double(u64, Reply<u64>);
+/// # impl Message for Double {
+/// #     fn encode(self, out: &mut Encoder<'_>) { out.u64(self.0); out.reply(self.1); }
+/// #     fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+/// #         Ok(Self(input.u64()?, input.reply()?))
+/// #     }
+/// # }
+///
+/// let network = MemoryNetwork::new();
+/// let [here, there] = [(); 2].map(|()| Scheduler::new());
+/// let join = |scheduler: &Scheduler, name| {
+///     let builder = Cluster::builder(name).codec::<Double>("double/1");
+///     builder.join(scheduler, network.engine(name)).unwrap()
+/// };
+/// let (a, b) = (join(&here, "a"), join(&there, "b"));
+///
+/// let doubler = there.spawn_fn(|Double(n, reply), _| drop(reply.send(2 * n))).unwrap();
+/// b.register("doubler", doubler.pid()).unwrap();
+/// let pid = loop {
+///     if let Some(pid) = a.whereis("doubler") {
+///         break pid;
+///     }
+///     std::thread::sleep(Duration::from_millis(1));
+/// };
+/// let address = here.address::<Double>(pid).unwrap();
+/// let answer = address.call(|reply| Double(21, reply), Duration::from_secs(9)).wait();
+/// assert_eq!(answer, Ok(42));
+/// ```
+#[must_use = "the node leaves when this is dropped"]
+pub struct Cluster {
+    peers: Arc<Peers>,
+    ticker: Option<thread::JoinHandle<()>>,
+}
+
+impl Cluster {
+    pub(crate) fn new(peers: Arc<Peers>, ticker: thread::JoinHandle<()>) -> Self {
+        Self {
+            peers,
+            ticker: Some(ticker),
+        }
+    }
+
+    /// Returns a builder for a node of this name. The names of the nodes should differ.
+    pub fn builder(name: impl Into<String>) -> Builder {
+        Builder::new(name.into())
+    }
+
+    /// Returns the nodes that are reached, without this one.
+    pub fn nodes(&self) -> Vec<Node> {
+        self.peers.handle.nodes()
+    }
+
+    /// Returns this node's name.
+    pub fn name(&self) -> &str {
+        &self.peers.settings.name
+    }
+
+    /// Gives a process of this node a name in the whole cluster, until the process ends.
+    ///
+    /// A node that another one does not reach may register the same name. When they reach each
+    /// other, the node with the older incarnation keeps it, and the other one is told
+    /// ([`NodeChange::NameLost`]).
+    ///
+    /// # Errors
+    /// If a process is known that has the name, this node has no such process, or the name is too
+    /// long.
+    pub fn register(&self, name: &str, pid: Pid) -> Result<(), RegisterError> {
+        self.peers.directory.register(&self.peers, name, pid)
+    }
+
+    /// Takes a name away from a process of this node. Returns whether one had it.
+    pub fn unregister(&self, name: &str) -> bool {
+        self.peers.directory.unregister(&self.peers, name)
+    }
+
+    /// Returns the process that has a name, as far as this node knows.
+    pub fn whereis(&self, name: &str) -> Option<Pid> {
+        self.peers.directory.whereis(name)
+    }
+
+    /// Puts a process of this node into a group, until it ends.
+    ///
+    /// # Errors
+    /// If this node has no such process, or the name of the group is too long.
+    pub fn join(&self, group: &str, pid: Pid) -> Result<(), RegisterError> {
+        self.peers.directory.join(&self.peers, group, pid)
+    }
+
+    /// Takes a process of this node out of a group. Returns whether it was a member.
+    pub fn leave_group(&self, group: &str, pid: Pid) -> bool {
+        self.peers.directory.leave(&self.peers, group, pid)
+    }
+
+    /// Returns the members of a group on all nodes, as far as this node knows, in the order of
+    /// their pids.
+    pub fn members(&self, group: &str) -> Vec<Pid> {
+        self.peers.directory.members(group)
+    }
+
+    /// Sends a message to each member of a group. A node gets it once, for all of its members. A
+    /// message that asks for an answer is not sent: it has one answer and many receivers.
+    pub fn publish<M: Message + Clone>(&self, group: &str, message: &M) -> Published {
+        let mut published = Published::default();
+        let mut others = BTreeMap::new();
+        for pid in self.members(group) {
+            if pid.node() != self.peers.identities.own_number() {
+                others.insert(pid.node(), ());
+            } else if self.peers.handle.try_send(pid, message.clone()).is_ok() {
+                published.here += 1;
+            } else {
+                published.refused += 1;
+            }
+        }
+        for node in others.into_keys() {
+            match self.publish_to(node, group, message) {
+                true => published.nodes += 1,
+                false => published.refused += 1,
+            }
+        }
+        published
+    }
+
+    fn publish_to<M: Message + Clone>(&self, node: u32, group: &str, message: &M) -> bool {
+        let Some(peer) = self.peers.node(node) else {
+            return false;
+        };
+        let codecs = &self.peers.settings.codecs;
+        let Some((tag, _)) = codecs.tag_of(message) else {
+            return false;
+        };
+        let sent = peer.send_if_room(PUBLISH, |tags| {
+            let theirs = tags.get(usize::from(tag)).copied().flatten().ok_or(())?;
+            let mut out = Encoder::new(&self.peers.identities);
+            out.str(group);
+            out.u16(theirs);
+            message.clone().encode(&mut out);
+            let is_short =
+                out.bytes.len() + crate::frame::ORDERED <= self.peers.settings.frame_limit;
+            match is_short && out.pending.is_empty() {
+                true => Ok((out.bytes, Vec::new())),
+                false => Err(()),
+            }
+        });
+        matches!(sent, Ok(Ok(())))
+    }
+
+    /// Returns the node to which a key belongs, among those that are reached and this one: its
+    /// number. It is chosen by the names of the nodes, by rendezvous hashing, so a node that comes
+    /// or goes moves its own keys alone.
+    ///
+    /// There is no consensus: nodes that reach different nodes place a key differently. So the two
+    /// sides of a split may both hold the process of a key.
+    pub fn place(&self, key: impl AsRef<[u8]>) -> u32 {
+        let nodes = self.nodes();
+        let others = nodes.iter().map(|node| (node.number, &*node.name));
+        let own = (self.peers.identities.own_number(), self.name());
+        let placed = place::place(others.chain([own]), key.as_ref());
+        placed.expect("this node is one of them")
+    }
+
+    /// Returns the counters.
+    pub fn metrics(&self) -> ClusterMetrics {
+        let counters = &self.peers.counters;
+        ClusterMetrics {
+            // Ordering: Relaxed, as they are only counts.
+            dead_letters: counters.dead_letters.load(Relaxed),
+            // Ordering: as above.
+            invalid: counters.invalid.load(Relaxed),
+            // Ordering: as above.
+            refused: counters.refused.load(Relaxed),
+        }
+    }
+
+    /// Leaves the cluster. The other nodes learn so at once. Before that, this call waits until the
+    /// calls of other nodes are answered here, but at most for `limit`. Returns how many are not.
+    pub fn leave(self, limit: Duration) -> usize {
+        let begun = Instant::now();
+        loop {
+            // Ordering: Relaxed, as it is only a count.
+            let owed = self.peers.owed.load(Relaxed);
+            if owed == 0 || begun.elapsed() >= limit {
+                return owed;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.peers.end();
+        if let Some(ticker) = self.ticker.take() {
+            drop(ticker.join());
+        }
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("name", &self.name())
+            .field("nodes", &self.nodes().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,204 @@
+//! How messages become bytes: a type has a tag, and nodes agree on tags by their names.
+use crate::wire::{DecodeError, Decoder, Encoder};
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+};
+
+/// A value that travels between nodes: a message, or the answer to a call.
+///
+/// ```
+/// use process_cluster::{DecodeError, Decoder, Encoder, Message};
+/// use process_scheduler::Reply;
+///
+/// enum Account {
+///     Deposit(u64),
+///     Balance(Reply<u64>),
+/// }
+///
+/// impl Message for Account {
+///     fn encode(self, out: &mut Encoder<'_>) {
+///         match self {
+///             Account::Deposit(amount) => {
+///                 out.u8(0);
+///                 out.u64(amount);
+///             }
+///             Account::Balance(reply) => {
+///                 out.u8(1);
+///                 out.reply(reply);
+///             }
+///         }
+///     }
+///
+///     fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+///         Ok(match input.u8()? {
+///             0 => Account::Deposit(input.u64()?),
+///             1 => Account::Balance(input.reply()?),
+///             _ => return Err(DecodeError::Invalid),
+///         })
+///     }
+/// }
+/// ```
+pub trait Message: Sized + Send + 'static {
+    /// Writes the value.
+    fn encode(self, out: &mut Encoder<'_>);
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// If the bytes are no such value. They may be anything: check what you read.
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError>;
+
+    /// Returns a number of bytes that the value takes at least: 0 by default. A message that takes
+    /// more than the limit of a frame by this number is handed back to its sender. One that turns
+    /// out to be too large when it is encoded is a dead letter.
+    fn encoded_len(&self) -> usize {
+        0
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ident)*) => {$(
+        impl Message for $number {
+            fn encode(self, out: &mut Encoder<'_>) {
+                out.$number(self);
+            }
+
+            fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+                input.$number()
+            }
+        }
+    )*};
+}
+
+numbers!(u8 u16 u32 u64 i64 f64 bool);
+
+impl Message for () {
+    fn encode(self, _: &mut Encoder<'_>) {}
+
+    fn decode(_: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Ok(())
+    }
+}
+
+impl Message for String {
+    fn encode(self, out: &mut Encoder<'_>) {
+        out.str(&self);
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        input.str().map(str::to_owned)
+    }
+
+    fn encoded_len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Message for Vec<u8> {
+    fn encode(self, out: &mut Encoder<'_>) {
+        out.bytes(&self);
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        input.bytes().map(<[u8]>::to_vec)
+    }
+
+    fn encoded_len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<M: Message> Message for Option<M> {
+    fn encode(self, out: &mut Encoder<'_>) {
+        out.bool(self.is_some());
+        if let Some(value) = self {
+            value.encode(out);
+        }
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Ok(match input.bool()? {
+            true => Some(M::decode(input)?),
+            false => None,
+        })
+    }
+}
+
+type EncodeFn = fn(Box<dyn Any + Send>, &mut Encoder<'_>);
+type DecodeFn = fn(&mut Decoder<'_>) -> Result<Box<dyn Any + Send>, DecodeError>;
+type LengthFn = fn(&(dyn Any + Send)) -> usize;
+
+struct Codec {
+    name: String,
+    encode: EncodeFn,
+    decode: DecodeFn,
+    length: LengthFn,
+}
+
+/// The codecs of a node. A tag is the number of a codec on one node; the
+/// other nodes learn the names in the order of the tags.
+#[derive(Default)]
+pub(crate) struct Codecs {
+    codecs: Vec<Codec>,
+    by_type: HashMap<TypeId, u16>,
+}
+
+impl Codecs {
+    /// Adds a codec. Returns false if the name is taken, or there are too many. Several names of
+    /// one type are versions that may come; the first one is what is sent.
+    pub(crate) fn add<M: Message>(&mut self, name: &str) -> bool {
+        let Ok(tag) = u16::try_from(self.codecs.len()) else {
+            return false;
+        };
+        if self.names().any(|other| other == name) {
+            return false;
+        }
+        self.by_type.entry(TypeId::of::<M>()).or_insert(tag);
+        self.codecs.push(Codec {
+            name: name.to_owned(),
+            encode: |value, out| {
+                let value = value.downcast::<M>().expect("the codec of its type");
+                value.encode(out);
+            },
+            decode: |input| Ok(Box::new(M::decode(input)?)),
+            length: |value| value.downcast_ref().map_or(0, M::encoded_len),
+        });
+        true
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.codecs.iter().map(|codec| &*codec.name)
+    }
+
+    /// Returns the tag of a value, and how many bytes it takes at least.
+    pub(crate) fn tag_of(&self, value: &(dyn Any + Send)) -> Option<(u16, usize)> {
+        let tag = *self.by_type.get(&value.type_id())?;
+        Some((tag, (self.codecs[usize::from(tag)].length)(value)))
+    }
+
+    /// Encodes a value with the tag of its type.
+    pub(crate) fn encode(&self, tag: u16, value: Box<dyn Any + Send>, out: &mut Encoder<'_>) {
+        (self.codecs[usize::from(tag)].encode)(value, out);
+    }
+
+    /// Decodes a value. The tag comes from another node, and may be none.
+    pub(crate) fn decode(
+        &self,
+        tag: u16,
+        input: &mut Decoder<'_>,
+    ) -> Result<Box<dyn Any + Send>, DecodeError> {
+        let codec = self
+            .codecs
+            .get(usize::from(tag))
+            .ok_or(DecodeError::Invalid)?;
+        (codec.decode)(input)
+    }
+}
+
+impl fmt::Debug for Codecs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}

@@ -1,0 +1,368 @@
+//! The names and groups of all nodes, as this node knows them.
+//!
+//! Each node owns the names and the memberships of its own processes, and feeds the others: all of
+//! them when a session begins, and then each change. A change is set or unset, so one that comes
+//! twice does no harm. When a session ends, the names of the other node are forgotten.
+//!
+//! 1. A name is registered by a node that knows no other process with it. Two nodes may do so at
+//!    once, or on two sides of a split. Then the name is that of the node with the older
+//!    incarnation, and the other node takes its own registration back, and tells so. Nodes that
+//!    know the same registrations find the same process.
+//! 2. A frame of the feed is queued under the lock, in the order of the changes.
+//! 3. A process of the scheduler, the registrar, monitors the processes of this node that have
+//!    names or are members, and takes them out when they end.
+use crate::{
+    cluster::NodeChange,
+    frame::NAME,
+    identity::Incarnation,
+    peer::{Peer, Peers, lock},
+    wire::{DecodeError, Decoder, Encoder},
+};
+use process_scheduler::{
+    Address, Context, Event, EventsOf, Handle, InitError, Input, NoCommand, OutputOf, Pid, Process,
+    SpawnError, Step, StepOf,
+};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, OnceLock, Weak},
+};
+
+/// The most bytes of a name.
+pub(crate) const MOST: usize = 1_000;
+
+/// Why a process has not got a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// This process has the name.
+    Taken(Pid),
+    /// This node has no such process: a name is registered on the node of its process.
+    NotHere,
+    /// The name has more than 1,000 bytes.
+    TooLong,
+}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Taken(pid) => write!(f, "process {pid} has the name"),
+            Self::NotHere => f.write_str("this node has no such process"),
+            Self::TooLong => write!(f, "the name has more than {MOST} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for RegisterError {}
+
+/// The registrar (rule 3). A message is a process to monitor.
+struct Registrar {
+    peers: Weak<Peers>,
+    own: Option<(Handle, Pid)>,
+}
+
+impl Process for Registrar {
+    type Message = Pid;
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn init(&mut self, cx: &Context<'_, Pid>, _: &str, _: Input) -> Result<(), InitError> {
+        self.own = Some((cx.handle().clone(), cx.pid()));
+        Ok(())
+    }
+
+    fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        for event in events {
+            match (event, self.peers.upgrade(), &self.own) {
+                (Event::Message(pid), Some(_), Some((handle, own))) => handle.monitor(*own, pid),
+                (Event::Exit { pid, .. }, Some(peers), _) => {
+                    peers.directory.forget_process(&peers, pid);
+                }
+                _ => return Step::Done,
+            }
+        }
+        Step::Idle
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Directory {
+    inner: Mutex<Inner>,
+    registrar: OnceLock<Address<Pid>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// The registrations of a name, which are several only until one is taken back.
+    names: HashMap<String, Vec<(Incarnation, Pid)>>,
+    groups: HashMap<String, HashSet<Pid>>,
+}
+
+/// A change that a frame of the feed tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Registers,
+    Unregisters,
+    Joins,
+    Leaves,
+}
+
+impl Change {
+    fn body(self, name: &str, pid: Pid, peers: &Peers) -> Vec<u8> {
+        let mut out = Encoder::new(&peers.identities);
+        out.u8(self as u8);
+        out.str(name);
+        out.u64(pid.to_bits() as u64);
+        out.bytes
+    }
+}
+
+impl Inner {
+    /// Applies a change. Returns whether it was one.
+    fn apply(&mut self, change: Change, name: &str, of: Incarnation, pid: Pid) -> bool {
+        match change {
+            Change::Registers => {
+                let entries = self.names.entry(name.to_owned()).or_default();
+                let is_new = !entries.contains(&(of, pid));
+                if is_new {
+                    entries.push((of, pid));
+                    entries.sort_unstable();
+                }
+                is_new
+            }
+            Change::Unregisters => {
+                let Some(entries) = self.names.get_mut(name) else {
+                    return false;
+                };
+                let before = entries.len();
+                entries.retain(|entry| *entry != (of, pid));
+                let changed = entries.len() < before;
+                if entries.is_empty() {
+                    self.names.remove(name);
+                }
+                changed
+            }
+            Change::Joins => self.groups.entry(name.to_owned()).or_default().insert(pid),
+            Change::Leaves => {
+                let Some(members) = self.groups.get_mut(name) else {
+                    return false;
+                };
+                let changed = members.remove(&pid);
+                if members.is_empty() {
+                    self.groups.remove(name);
+                }
+                changed
+            }
+        }
+    }
+}
+
+impl Directory {
+    /// Starts the registrar.
+    pub(crate) fn start(handle: &Handle, peers: &Arc<Peers>) -> Result<(), SpawnError> {
+        let registrar = handle.spawn(Registrar {
+            peers: Arc::downgrade(peers),
+            own: None,
+        })?;
+        drop(peers.directory.registrar.set(registrar));
+        Ok(())
+    }
+
+    /// Applies a change of a process of this node, and feeds the others. `may` looks before, under
+    /// the lock.
+    fn change<E>(
+        &self,
+        peers: &Peers,
+        change: Change,
+        name: &str,
+        pid: Pid,
+        may: impl FnOnce(&Inner) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mut inner = lock(&self.inner);
+        may(&inner)?;
+        let changed = inner.apply(change, name, peers.identities.own(), pid);
+        if changed {
+            peers.feed(&change.body(name, pid, peers));
+        }
+        Ok(changed)
+    }
+
+    fn watch(&self, pid: Pid) {
+        if let Some(registrar) = self.registrar.get() {
+            // A registrar that has ended does so with its scheduler.
+            let _ = registrar.try_send(pid);
+        }
+    }
+
+    fn check(peers: &Peers, name: &str, pid: Pid) -> Result<(), RegisterError> {
+        if name.len() > MOST {
+            return Err(RegisterError::TooLong);
+        }
+        match pid.node() == peers.identities.own_number() && peers.handle.inspect(pid).is_some() {
+            true => Ok(()),
+            false => Err(RegisterError::NotHere),
+        }
+    }
+
+    pub(crate) fn register(
+        &self,
+        peers: &Peers,
+        name: &str,
+        pid: Pid,
+    ) -> Result<(), RegisterError> {
+        Self::check(peers, name, pid)?;
+        self.change(peers, Change::Registers, name, pid, |inner| {
+            let taken = inner.names.get(name).and_then(|entries| entries.first());
+            taken.map_or(Ok(()), |(_, pid)| Err(RegisterError::Taken(*pid)))
+        })?;
+        self.watch(pid);
+        Ok(())
+    }
+
+    /// Takes a name away from a process of this node. Returns whether one had it.
+    pub(crate) fn unregister(&self, peers: &Peers, name: &str) -> bool {
+        let own = peers.identities.own();
+        let holder = {
+            let inner = lock(&self.inner);
+            let entries = inner.names.get(name).into_iter().flatten();
+            entries
+                .filter(|entry| entry.0 == own)
+                .map(|entry| entry.1)
+                .next()
+        };
+        let unregister = |pid| {
+            let may = |_: &Inner| Ok::<_, ()>(());
+            self.change(peers, Change::Unregisters, name, pid, may)
+        };
+        holder.is_some_and(|pid| unregister(pid) == Ok(true))
+    }
+
+    pub(crate) fn whereis(&self, name: &str) -> Option<Pid> {
+        let inner = lock(&self.inner);
+        inner.names.get(name)?.first().map(|(_, pid)| *pid)
+    }
+
+    pub(crate) fn join(&self, peers: &Peers, group: &str, pid: Pid) -> Result<(), RegisterError> {
+        Self::check(peers, group, pid)?;
+        let may = |_: &Inner| Ok(());
+        self.change::<RegisterError>(peers, Change::Joins, group, pid, may)?;
+        self.watch(pid);
+        Ok(())
+    }
+
+    pub(crate) fn leave(&self, peers: &Peers, group: &str, pid: Pid) -> bool {
+        let may = |_: &Inner| Ok::<_, ()>(());
+        pid.node() == peers.identities.own_number()
+            && self.change(peers, Change::Leaves, group, pid, may) == Ok(true)
+    }
+
+    /// Returns the members of a group, in the order of their pids.
+    pub(crate) fn members(&self, group: &str) -> Vec<Pid> {
+        let inner = lock(&self.inner);
+        let members = inner.groups.get(group).into_iter().flatten();
+        let mut members: Vec<_> = members.copied().collect();
+        members.sort_unstable();
+        members
+    }
+
+    /// Returns the members of a group that are of this node.
+    pub(crate) fn own_members(&self, peers: &Peers, group: &str) -> Vec<Pid> {
+        let own = peers.identities.own_number();
+        let mut members = self.members(group);
+        members.retain(|pid| pid.node() == own);
+        members
+    }
+
+    /// Takes a process of this node that has ended out of everything.
+    fn forget_process(&self, peers: &Peers, pid: Pid) {
+        let own = peers.identities.own();
+        let mut inner = lock(&self.inner);
+        let names = inner
+            .names
+            .iter()
+            .filter(|(_, entries)| entries.contains(&(own, pid)));
+        let names = names.map(|(name, _)| (Change::Unregisters, name.clone()));
+        let groups = inner
+            .groups
+            .iter()
+            .filter(|(_, members)| members.contains(&pid));
+        let groups = groups.map(|(name, _)| (Change::Leaves, name.clone()));
+        let changes: Vec<_> = names.chain(groups).collect();
+        for (change, name) in changes {
+            if inner.apply(change, &name, own, pid) {
+                peers.feed(&change.body(&name, pid, peers));
+            }
+        }
+    }
+
+    /// Feeds all of this node's names and members to a peer whose session has begun.
+    pub(crate) fn send_all(&self, peers: &Peers, peer: &Peer) {
+        let (own, number) = (peers.identities.own(), peers.identities.own_number());
+        let inner = lock(&self.inner);
+        for (name, entries) in &inner.names {
+            for (_, pid) in entries.iter().filter(|entry| entry.0 == own) {
+                peer.send_always(NAME, &Change::Registers.body(name, *pid, peers));
+            }
+        }
+        for (group, members) in &inner.groups {
+            for pid in members.iter().filter(|pid| pid.node() == number) {
+                peer.send_always(NAME, &Change::Joins.body(group, *pid, peers));
+            }
+        }
+    }
+
+    /// Forgets the names and members of a node that is lost.
+    pub(crate) fn forget_node(&self, number: u32) {
+        let mut inner = lock(&self.inner);
+        inner.names.retain(|_, entries| {
+            entries.retain(|(_, pid)| pid.node() != number);
+            !entries.is_empty()
+        });
+        inner.groups.retain(|_, members| {
+            members.retain(|pid| pid.node() != number);
+            !members.is_empty()
+        });
+    }
+
+    /// Takes a frame of another node's feed.
+    pub(crate) fn take(
+        &self,
+        peers: &Arc<Peers>,
+        node: Option<u32>,
+        input: &mut Decoder<'_>,
+    ) -> Result<(), DecodeError> {
+        let change = match input.u8()? {
+            0 => Change::Registers,
+            1 => Change::Unregisters,
+            2 => Change::Joins,
+            3 => Change::Leaves,
+            _ => return Err(DecodeError::Invalid),
+        };
+        let name = input.str()?;
+        let pid = Pid::from_bits(input.u64()?.into()).ok_or(DecodeError::Invalid)?;
+        let Some(node) = node.filter(|_| name.len() <= MOST) else {
+            return Err(DecodeError::Invalid);
+        };
+        let (of, own) = (
+            peers.identities.incarnation_of(node),
+            peers.identities.own(),
+        );
+        let mut inner = lock(&self.inner);
+        inner.apply(change, name, of, pid.with_node(node));
+        // Rule 1.
+        let entries = inner.names.get(name).map_or(&[][..], Vec::as_slice);
+        let ours = entries.iter().find(|entry| entry.0 == own).copied();
+        let is_older = entries.first().is_some_and(|first| first.0 < own);
+        if let Some((_, lost)) = ours.filter(|_| is_older) {
+            inner.apply(Change::Unregisters, name, own, lost);
+            peers.feed(&Change::Unregisters.body(name, lost, peers));
+            drop(inner);
+            peers.report(NodeChange::NameLost {
+                name: name.to_owned(),
+                pid: lost,
+            });
+        }
+        Ok(())
+    }
+}
