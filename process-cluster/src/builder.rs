@@ -1,12 +1,16 @@
 //! The settings of a cluster, and the join.
 use crate::{
-    cluster::{Cluster, NodeChange},
-    codec::{Codecs, Message},
-    directory::{Directory, MOST},
+    change::NodeChange,
+    cluster::Cluster,
+    codec::Codecs,
+    directory::MOST,
     engine::{Engine, Sink},
     identity::{Identities, Incarnation},
     peer::Peers,
+    registrar,
     relay::ClusterRelay,
+    settings::Settings,
+    wire::Message,
 };
 use process_scheduler::{Handle, Signal};
 use std::{
@@ -17,21 +21,6 @@ use std::{
     time::Duration,
 };
 use sync_shim::sim::thread;
-
-type Admit = dyn Fn(&str) -> bool + Send + Sync;
-type Allow = dyn Fn(&str, &Signal) -> bool + Send + Sync;
-type OnChange = dyn Fn(&NodeChange) + Send + Sync;
-
-pub(crate) struct Settings {
-    pub(crate) name: String,
-    pub(crate) codecs: Codecs,
-    pub(crate) queue: u32,
-    pub(crate) lease: Duration,
-    pub(crate) frame_limit: usize,
-    pub(crate) admit: Box<Admit>,
-    pub(crate) allow: Box<Allow>,
-    pub(crate) on_change: Box<OnChange>,
-}
 
 /// Settings of a [`Cluster`]. See [`Cluster::builder`].
 #[must_use = "a builder does nothing until it joins"]
@@ -82,6 +71,13 @@ impl std::error::Error for JoinError {
             Self::Thread(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+impl Cluster {
+    /// Returns a builder for a node of this name. The names of the nodes should differ.
+    pub fn builder(name: impl Into<String>) -> Builder {
+        Builder::new(name.into())
     }
 }
 
@@ -177,17 +173,16 @@ impl Builder {
         let engine: Arc<dyn Engine> = Arc::new(engine);
         let identities = Arc::new(identities);
         let peers = Peers::new(handle.clone(), self.settings, engine.clone(), identities);
-        let peers = Arc::new(peers);
         let weak = Arc::downgrade(&peers);
         let relay = handle.set_relay(ClusterRelay(weak.clone()));
         relay.map_err(|_| JoinError::HasRelay)?;
-        Directory::start(&handle, &peers).map_err(|_| JoinError::Closed)?;
+        registrar::start(&handle, &peers).map_err(|_| JoinError::Closed)?;
         let ticks = peers.clone();
         let ticker = thread::Builder::new().name("cluster".to_owned());
         let ticker = ticker.spawn(move || ticks.tick_until_the_end());
         let ticker = ticker.map_err(JoinError::Thread)?;
         let cluster = Cluster::new(peers, ticker);
-        engine.start(Sink(weak)).map_err(JoinError::Engine)?;
+        engine.start(Sink(weak as _)).map_err(JoinError::Engine)?;
         Ok(cluster)
     }
 }

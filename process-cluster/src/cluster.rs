@@ -1,85 +1,20 @@
 //! A node's view of the cluster.
 use crate::{
-    builder::Builder, codec::Message, directory::RegisterError, frame::PUBLISH, peer::Peers, place,
-    session::NodeLoss, wire::Encoder,
+    counters::ClusterMetrics,
+    directory::{MOST, RegisterError},
+    frame::PUBLISH,
+    peer::Peers,
+    place,
+    wire::{Encoder, Message},
 };
 use process_scheduler::{Node, Pid};
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 use sync_shim::sim::thread;
-
-/// A change that [`Builder::on_change`] tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NodeChange {
-    /// A node is reached.
-    Up {
-        /// Its number in pids on this node.
-        node: u32,
-        /// Its name.
-        name: String,
-    },
-    /// A node is not reached any more.
-    Down {
-        /// Its number in pids on this node.
-        node: u32,
-        /// The reason.
-        why: NodeLoss,
-    },
-    /// A process of this node has lost its name to one of a node with an older incarnation: both
-    /// had registered it at once, or on two sides of a split.
-    NameLost {
-        /// The name.
-        name: String,
-        /// The process that had it here.
-        pid: Pid,
-    },
-}
-
-/// The counters of a cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ClusterMetrics {
-    /// Messages of other nodes that no process took: it had ended, its mailbox was full, or this
-    /// node has no such codec; and messages of this node that were too large when they were
-    /// encoded.
-    pub dead_letters: u64,
-    /// Frames that are no frames of this version, and messages that did not decode.
-    pub invalid: u64,
-    /// Nodes and signals that were not admitted or allowed.
-    pub refused: u64,
-}
-
-#[derive(Default)]
-pub(crate) struct Counters {
-    dead_letters: AtomicU64,
-    invalid: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Counters {
-    pub(crate) fn dead_letter(&self) {
-        // Ordering: Relaxed here and below, as they are only counts.
-        self.dead_letters.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn invalid(&self) {
-        // Ordering: as above.
-        self.invalid.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn refused(&self) {
-        // Ordering: as above.
-        self.refused.fetch_add(1, Relaxed);
-    }
-}
 
 /// How far a message to a group went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,11 +77,6 @@ impl Cluster {
         }
     }
 
-    /// Returns a builder for a node of this name. The names of the nodes should differ.
-    pub fn builder(name: impl Into<String>) -> Builder {
-        Builder::new(name.into())
-    }
-
     /// Returns the nodes that are reached, without this one.
     pub fn nodes(&self) -> Vec<Node> {
         self.peers.handle.nodes()
@@ -167,12 +97,26 @@ impl Cluster {
     /// If a process is known that has the name, this node has no such process, or the name is too
     /// long.
     pub fn register(&self, name: &str, pid: Pid) -> Result<(), RegisterError> {
-        self.peers.directory.register(&self.peers, name, pid)
+        self.check(name, pid)?;
+        self.peers.directory.register(&*self.peers, name, pid)?;
+        self.peers.watch(pid);
+        Ok(())
+    }
+
+    fn check(&self, name: &str, pid: Pid) -> Result<(), RegisterError> {
+        if name.len() > MOST {
+            return Err(RegisterError::TooLong);
+        }
+        let is_own = pid.node() == self.peers.identities.own_number();
+        match is_own && self.peers.handle.inspect(pid).is_some() {
+            true => Ok(()),
+            false => Err(RegisterError::NotHere),
+        }
     }
 
     /// Takes a name away from a process of this node. Returns whether one had it.
     pub fn unregister(&self, name: &str) -> bool {
-        self.peers.directory.unregister(&self.peers, name)
+        self.peers.directory.unregister(&*self.peers, name)
     }
 
     /// Returns the process that has a name, as far as this node knows.
@@ -185,12 +129,15 @@ impl Cluster {
     /// # Errors
     /// If this node has no such process, or the name of the group is too long.
     pub fn join(&self, group: &str, pid: Pid) -> Result<(), RegisterError> {
-        self.peers.directory.join(&self.peers, group, pid)
+        self.check(group, pid)?;
+        self.peers.directory.join(&*self.peers, group, pid);
+        self.peers.watch(pid);
+        Ok(())
     }
 
     /// Takes a process of this node out of a group. Returns whether it was a member.
     pub fn leave_group(&self, group: &str, pid: Pid) -> bool {
-        self.peers.directory.leave(&self.peers, group, pid)
+        self.peers.directory.leave(&*self.peers, group, pid)
     }
 
     /// Returns the members of a group on all nodes, as far as this node knows, in the order of
@@ -262,15 +209,7 @@ impl Cluster {
 
     /// Returns the counters.
     pub fn metrics(&self) -> ClusterMetrics {
-        let counters = &self.peers.counters;
-        ClusterMetrics {
-            // Ordering: Relaxed, as they are only counts.
-            dead_letters: counters.dead_letters.load(Relaxed),
-            // Ordering: as above.
-            invalid: counters.invalid.load(Relaxed),
-            // Ordering: as above.
-            refused: counters.refused.load(Relaxed),
-        }
+        self.peers.counters.snapshot()
     }
 
     /// Leaves the cluster. The other nodes learn so at once. Before that, this call waits until the
@@ -278,10 +217,9 @@ impl Cluster {
     pub fn leave(self, limit: Duration) -> usize {
         let begun = Instant::now();
         loop {
-            // Ordering: Relaxed, as it is only a count.
-            let owed = self.peers.owed.load(Relaxed);
-            if owed == 0 || begun.elapsed() >= limit {
-                return owed;
+            let unanswered = self.peers.unanswered();
+            if unanswered == 0 || begun.elapsed() >= limit {
+                return unanswered;
             }
             thread::sleep(Duration::from_millis(1));
         }

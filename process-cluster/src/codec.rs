@@ -1,130 +1,13 @@
 //! How messages become bytes: a type has a tag, and nodes agree on tags by their names.
-use crate::wire::{DecodeError, Decoder, Encoder};
+use crate::{
+    decode_error::DecodeError,
+    wire::{Decoder, Encoder, Message},
+};
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
     fmt,
 };
-
-/// A value that travels between nodes: a message, or the answer to a call.
-///
-/// ```
-/// use process_cluster::{DecodeError, Decoder, Encoder, Message};
-/// use process_scheduler::Reply;
-///
-/// enum Account {
-///     Deposit(u64),
-///     Balance(Reply<u64>),
-/// }
-///
-/// impl Message for Account {
-///     fn encode(self, out: &mut Encoder<'_>) {
-///         match self {
-///             Account::Deposit(amount) => {
-///                 out.u8(0);
-///                 out.u64(amount);
-///             }
-///             Account::Balance(reply) => {
-///                 out.u8(1);
-///                 out.reply(reply);
-///             }
-///         }
-///     }
-///
-///     fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-///         Ok(match input.u8()? {
-///             0 => Account::Deposit(input.u64()?),
-///             1 => Account::Balance(input.reply()?),
-///             _ => return Err(DecodeError::Invalid),
-///         })
-///     }
-/// }
-/// ```
-pub trait Message: Sized + Send + 'static {
-    /// Writes the value.
-    fn encode(self, out: &mut Encoder<'_>);
-
-    /// Reads a value.
-    ///
-    /// # Errors
-    /// If the bytes are no such value. They may be anything: check what you read.
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError>;
-
-    /// Returns a number of bytes that the value takes at least: 0 by default. A message that takes
-    /// more than the limit of a frame by this number is handed back to its sender. One that turns
-    /// out to be too large when it is encoded is a dead letter.
-    fn encoded_len(&self) -> usize {
-        0
-    }
-}
-
-macro_rules! numbers {
-    ($($number:ident)*) => {$(
-        impl Message for $number {
-            fn encode(self, out: &mut Encoder<'_>) {
-                out.$number(self);
-            }
-
-            fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-                input.$number()
-            }
-        }
-    )*};
-}
-
-numbers!(u8 u16 u32 u64 i64 f64 bool);
-
-impl Message for () {
-    fn encode(self, _: &mut Encoder<'_>) {}
-
-    fn decode(_: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        Ok(())
-    }
-}
-
-impl Message for String {
-    fn encode(self, out: &mut Encoder<'_>) {
-        out.str(&self);
-    }
-
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        input.str().map(str::to_owned)
-    }
-
-    fn encoded_len(&self) -> usize {
-        self.len()
-    }
-}
-
-impl Message for Vec<u8> {
-    fn encode(self, out: &mut Encoder<'_>) {
-        out.bytes(&self);
-    }
-
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        input.bytes().map(<[u8]>::to_vec)
-    }
-
-    fn encoded_len(&self) -> usize {
-        self.len()
-    }
-}
-
-impl<M: Message> Message for Option<M> {
-    fn encode(self, out: &mut Encoder<'_>) {
-        out.bool(self.is_some());
-        if let Some(value) = self {
-            value.encode(out);
-        }
-    }
-
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        Ok(match input.bool()? {
-            true => Some(M::decode(input)?),
-            false => None,
-        })
-    }
-}
 
 type EncodeFn = fn(Box<dyn Any + Send>, &mut Encoder<'_>);
 type DecodeFn = fn(&mut Decoder<'_>) -> Result<Box<dyn Any + Send>, DecodeError>;

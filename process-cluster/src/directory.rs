@@ -12,21 +12,23 @@
 //! 3. A process of the scheduler, the registrar, monitors the processes of this node that have
 //!    names or are members, and takes them out when they end.
 use crate::{
-    cluster::NodeChange,
-    frame::NAME,
-    identity::Incarnation,
-    peer::{Peer, Peers, lock},
-    wire::{DecodeError, Decoder, Encoder},
+    change::NodeChange,
+    decode_error::DecodeError,
+    identity::{Identities, Incarnation},
+    wire::{Decoder, Encoder},
 };
-use process_scheduler::{
-    Address, Context, Event, EventsOf, Handle, InitError, Input, NoCommand, OutputOf, Pid, Process,
-    SpawnError, Step, StepOf,
-};
+use process_scheduler::Pid;
 use std::{
     collections::{HashMap, HashSet},
     fmt,
-    sync::{Arc, Mutex, OnceLock, Weak},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
+
+/// The frames of the feed, to all other nodes or to one.
+pub(crate) trait Feed {
+    fn send(&self, body: &[u8]);
+    fn identities(&self) -> &Identities;
+}
 
 /// The most bytes of a name.
 pub(crate) const MOST: usize = 1_000;
@@ -55,41 +57,9 @@ impl fmt::Display for RegisterError {
 
 impl std::error::Error for RegisterError {}
 
-/// The registrar (rule 3). A message is a process to monitor.
-struct Registrar {
-    peers: Weak<Peers>,
-    own: Option<(Handle, Pid)>,
-}
-
-impl Process for Registrar {
-    type Message = Pid;
-    type Cmd = NoCommand;
-    type Output = ();
-    type Error = ();
-
-    fn init(&mut self, cx: &Context<'_, Pid>, _: &str, _: Input) -> Result<(), InitError> {
-        self.own = Some((cx.handle().clone(), cx.pid()));
-        Ok(())
-    }
-
-    fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
-        for event in events {
-            match (event, self.peers.upgrade(), &self.own) {
-                (Event::Message(pid), Some(_), Some((handle, own))) => handle.monitor(*own, pid),
-                (Event::Exit { pid, .. }, Some(peers), _) => {
-                    peers.directory.forget_process(&peers, pid);
-                }
-                _ => return Step::Done,
-            }
-        }
-        Step::Idle
-    }
-}
-
 #[derive(Default)]
 pub(crate) struct Directory {
     inner: Mutex<Inner>,
-    registrar: OnceLock<Address<Pid>>,
 }
 
 #[derive(Default)]
@@ -109,8 +79,8 @@ enum Change {
 }
 
 impl Change {
-    fn body(self, name: &str, pid: Pid, peers: &Peers) -> Vec<u8> {
-        let mut out = Encoder::new(&peers.identities);
+    fn body(self, name: &str, pid: Pid, feed: &impl Feed) -> Vec<u8> {
+        let mut out = Encoder::new(feed.identities());
         out.u8(self as u8);
         out.str(name);
         out.u64(pid.to_bits() as u64);
@@ -159,72 +129,47 @@ impl Inner {
 }
 
 impl Directory {
-    /// Starts the registrar.
-    pub(crate) fn start(handle: &Handle, peers: &Arc<Peers>) -> Result<(), SpawnError> {
-        let registrar = handle.spawn(Registrar {
-            peers: Arc::downgrade(peers),
-            own: None,
-        })?;
-        drop(peers.directory.registrar.set(registrar));
-        Ok(())
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Applies a change of a process of this node, and feeds the others. `may` looks before, under
     /// the lock.
     fn change<E>(
         &self,
-        peers: &Peers,
+        feed: &impl Feed,
         change: Change,
         name: &str,
         pid: Pid,
         may: impl FnOnce(&Inner) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.lock();
         may(&inner)?;
-        let changed = inner.apply(change, name, peers.identities.own(), pid);
+        let changed = inner.apply(change, name, feed.identities().own(), pid);
         if changed {
-            peers.feed(&change.body(name, pid, peers));
+            feed.send(&change.body(name, pid, feed));
         }
         Ok(changed)
     }
 
-    fn watch(&self, pid: Pid) {
-        if let Some(registrar) = self.registrar.get() {
-            // A registrar that has ended does so with its scheduler.
-            let _ = registrar.try_send(pid);
-        }
-    }
-
-    fn check(peers: &Peers, name: &str, pid: Pid) -> Result<(), RegisterError> {
-        if name.len() > MOST {
-            return Err(RegisterError::TooLong);
-        }
-        match pid.node() == peers.identities.own_number() && peers.handle.inspect(pid).is_some() {
-            true => Ok(()),
-            false => Err(RegisterError::NotHere),
-        }
-    }
-
     pub(crate) fn register(
         &self,
-        peers: &Peers,
+        feed: &impl Feed,
         name: &str,
         pid: Pid,
     ) -> Result<(), RegisterError> {
-        Self::check(peers, name, pid)?;
-        self.change(peers, Change::Registers, name, pid, |inner| {
+        self.change(feed, Change::Registers, name, pid, |inner| {
             let taken = inner.names.get(name).and_then(|entries| entries.first());
             taken.map_or(Ok(()), |(_, pid)| Err(RegisterError::Taken(*pid)))
         })?;
-        self.watch(pid);
         Ok(())
     }
 
     /// Takes a name away from a process of this node. Returns whether one had it.
-    pub(crate) fn unregister(&self, peers: &Peers, name: &str) -> bool {
-        let own = peers.identities.own();
+    pub(crate) fn unregister(&self, feed: &impl Feed, name: &str) -> bool {
+        let own = feed.identities().own();
         let holder = {
-            let inner = lock(&self.inner);
+            let inner = self.lock();
             let entries = inner.names.get(name).into_iter().flatten();
             entries
                 .filter(|entry| entry.0 == own)
@@ -233,33 +178,30 @@ impl Directory {
         };
         let unregister = |pid| {
             let may = |_: &Inner| Ok::<_, ()>(());
-            self.change(peers, Change::Unregisters, name, pid, may)
+            self.change(feed, Change::Unregisters, name, pid, may)
         };
         holder.is_some_and(|pid| unregister(pid) == Ok(true))
     }
 
     pub(crate) fn whereis(&self, name: &str) -> Option<Pid> {
-        let inner = lock(&self.inner);
+        let inner = self.lock();
         inner.names.get(name)?.first().map(|(_, pid)| *pid)
     }
 
-    pub(crate) fn join(&self, peers: &Peers, group: &str, pid: Pid) -> Result<(), RegisterError> {
-        Self::check(peers, group, pid)?;
-        let may = |_: &Inner| Ok(());
-        self.change::<RegisterError>(peers, Change::Joins, group, pid, may)?;
-        self.watch(pid);
-        Ok(())
+    pub(crate) fn join(&self, feed: &impl Feed, group: &str, pid: Pid) {
+        let may = |_: &Inner| Ok::<_, ()>(());
+        let _ = self.change(feed, Change::Joins, group, pid, may);
     }
 
-    pub(crate) fn leave(&self, peers: &Peers, group: &str, pid: Pid) -> bool {
+    pub(crate) fn leave(&self, feed: &impl Feed, group: &str, pid: Pid) -> bool {
         let may = |_: &Inner| Ok::<_, ()>(());
-        pid.node() == peers.identities.own_number()
-            && self.change(peers, Change::Leaves, group, pid, may) == Ok(true)
+        pid.node() == feed.identities().own_number()
+            && self.change(feed, Change::Leaves, group, pid, may) == Ok(true)
     }
 
     /// Returns the members of a group, in the order of their pids.
     pub(crate) fn members(&self, group: &str) -> Vec<Pid> {
-        let inner = lock(&self.inner);
+        let inner = self.lock();
         let members = inner.groups.get(group).into_iter().flatten();
         let mut members: Vec<_> = members.copied().collect();
         members.sort_unstable();
@@ -267,17 +209,17 @@ impl Directory {
     }
 
     /// Returns the members of a group that are of this node.
-    pub(crate) fn own_members(&self, peers: &Peers, group: &str) -> Vec<Pid> {
-        let own = peers.identities.own_number();
+    pub(crate) fn own_members(&self, feed: &impl Feed, group: &str) -> Vec<Pid> {
+        let own = feed.identities().own_number();
         let mut members = self.members(group);
         members.retain(|pid| pid.node() == own);
         members
     }
 
     /// Takes a process of this node that has ended out of everything.
-    fn forget_process(&self, peers: &Peers, pid: Pid) {
-        let own = peers.identities.own();
-        let mut inner = lock(&self.inner);
+    pub(crate) fn forget_process(&self, feed: &impl Feed, pid: Pid) {
+        let own = feed.identities().own();
+        let mut inner = self.lock();
         let names = inner
             .names
             .iter()
@@ -291,30 +233,30 @@ impl Directory {
         let changes: Vec<_> = names.chain(groups).collect();
         for (change, name) in changes {
             if inner.apply(change, &name, own, pid) {
-                peers.feed(&change.body(&name, pid, peers));
+                feed.send(&change.body(&name, pid, feed));
             }
         }
     }
 
     /// Feeds all of this node's names and members to a peer whose session has begun.
-    pub(crate) fn send_all(&self, peers: &Peers, peer: &Peer) {
-        let (own, number) = (peers.identities.own(), peers.identities.own_number());
-        let inner = lock(&self.inner);
+    pub(crate) fn send_all(&self, feed: &impl Feed) {
+        let (own, number) = (feed.identities().own(), feed.identities().own_number());
+        let inner = self.lock();
         for (name, entries) in &inner.names {
             for (_, pid) in entries.iter().filter(|entry| entry.0 == own) {
-                peer.send_always(NAME, &Change::Registers.body(name, *pid, peers));
+                feed.send(&Change::Registers.body(name, *pid, feed));
             }
         }
         for (group, members) in &inner.groups {
             for pid in members.iter().filter(|pid| pid.node() == number) {
-                peer.send_always(NAME, &Change::Joins.body(group, *pid, peers));
+                feed.send(&Change::Joins.body(group, *pid, feed));
             }
         }
     }
 
     /// Forgets the names and members of a node that is lost.
     pub(crate) fn forget_node(&self, number: u32) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.lock();
         inner.names.retain(|_, entries| {
             entries.retain(|(_, pid)| pid.node() != number);
             !entries.is_empty()
@@ -325,13 +267,13 @@ impl Directory {
         });
     }
 
-    /// Takes a frame of another node's feed.
+    /// Takes a frame of another node's feed. Returns the loss of a name of this node.
     pub(crate) fn take(
         &self,
-        peers: &Arc<Peers>,
+        feed: &impl Feed,
         node: Option<u32>,
         input: &mut Decoder<'_>,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<Option<NodeChange>, DecodeError> {
         let change = match input.u8()? {
             0 => Change::Registers,
             1 => Change::Unregisters,
@@ -345,10 +287,10 @@ impl Directory {
             return Err(DecodeError::Invalid);
         };
         let (of, own) = (
-            peers.identities.incarnation_of(node),
-            peers.identities.own(),
+            feed.identities().incarnation_of(node),
+            feed.identities().own(),
         );
-        let mut inner = lock(&self.inner);
+        let mut inner = self.lock();
         inner.apply(change, name, of, pid.with_node(node));
         // Rule 1.
         let entries = inner.names.get(name).map_or(&[][..], Vec::as_slice);
@@ -356,13 +298,12 @@ impl Directory {
         let is_older = entries.first().is_some_and(|first| first.0 < own);
         if let Some((_, lost)) = ours.filter(|_| is_older) {
             inner.apply(Change::Unregisters, name, own, lost);
-            peers.feed(&Change::Unregisters.body(name, lost, peers));
-            drop(inner);
-            peers.report(NodeChange::NameLost {
+            feed.send(&Change::Unregisters.body(name, lost, feed));
+            return Ok(Some(NodeChange::NameLost {
                 name: name.to_owned(),
                 pid: lost,
-            });
+            }));
         }
-        Ok(())
+        Ok(None)
     }
 }

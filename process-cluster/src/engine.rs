@@ -1,5 +1,4 @@
 //! The seam to a transport, which carries the frames.
-use crate::peer::Peers;
 use std::{fmt, sync::Weak};
 
 /// Names a peer to its engine, such as the id of a transport's session.
@@ -49,12 +48,19 @@ impl fmt::Display for Unsent {
 
 impl std::error::Error for Unsent {}
 
+/// The cluster, as an engine's sink knows it.
+pub(crate) trait Receives: Send + Sync {
+    fn up(&self, peer: PeerId);
+    fn down(&self, peer: &PeerId);
+    fn frame(&self, from: &PeerId, frame: &[u8]);
+}
+
 /// Takes what an engine has for the cluster.
 ///
 /// The calls for one peer must come one after the other. After the end of the cluster they do
 /// nothing.
 #[derive(Clone)]
-pub struct Sink(pub(crate) Weak<Peers>);
+pub struct Sink(pub(crate) Weak<dyn Receives>);
 
 impl Sink {
     /// A peer is there: from now on frames reach it.

@@ -2,8 +2,11 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
+mod change;
 mod cluster;
 mod codec;
+mod counters;
+mod decode_error;
 mod directory;
 mod engine;
 mod frame;
@@ -11,15 +14,20 @@ mod identity;
 mod memory;
 mod peer;
 mod place;
+mod registrar;
 mod relay;
 mod session;
+mod settings;
+mod signals;
+mod values;
 mod wire;
 
 pub use builder::{Builder, JoinError};
-pub use cluster::{Cluster, ClusterMetrics, NodeChange, Published};
-pub use codec::Message;
+pub use change::{NodeChange, NodeLoss};
+pub use cluster::{Cluster, Published};
+pub use counters::ClusterMetrics;
+pub use decode_error::DecodeError;
 pub use directory::RegisterError;
 pub use engine::{Engine, PeerId, Sink, Unsent};
 pub use memory::{MemoryEngine, MemoryNetwork};
-pub use session::NodeLoss;
-pub use wire::{DecodeError, Decoder, Encoder};
+pub use wire::{Decoder, Encoder, Message};

@@ -11,22 +11,24 @@
 //! They are taken in this order. A relay's `deliver` takes `state` alone, and calls no engine. So a
 //! process may send whatever runs, and no engine blocks a process.
 use crate::{
-    builder::Settings,
-    cluster::{Counters, NodeChange},
-    codec::Message,
-    directory::Directory,
-    engine::{Engine, PeerId},
-    frame::{self, ANSWER, BYE, HELLO, Hello, MESSAGE, NAME, PUBLISH, SIGNAL},
+    change::{NodeChange, NodeLoss},
+    counters::Counters,
+    decode_error::DecodeError,
+    directory::{Directory, Feed},
+    engine::{Engine, PeerId, Receives},
+    frame::{ANSWER, BYE, HELLO, Hello, MESSAGE, NAME, PUBLISH, SIGNAL},
     identity::Identities,
-    session::{Change, NodeLoss, Session, Taken},
-    wire::{AnswerTo, DecodeError, Decoder, Encoder},
+    session::{Change, Session, Taken},
+    settings::Settings,
+    signals,
+    wire::{Answer, AnswerTo, Answers, Decoder, Encoder, Pending},
 };
-use process_scheduler::{ExitReason, Handle, Parcel, Pid, Reply, SendError, Signal};
+use process_scheduler::{Address, ExitReason, Handle, Parcel, Pid, SendError, Signal};
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
     task::{Poll, Waker},
@@ -40,51 +42,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How many frames may wait for their acknowledgement beyond the messages.
 const MOST_UNACKNOWLEDGED: u64 = 100_000;
-
-/// The place of a call whose answer comes from another node.
-pub(crate) struct Pending(Box<dyn AnyReply>);
-
-/// The content of an answer's frame.
-pub(crate) enum Answer {
-    Value(Vec<u8>),
-    Dropped,
-}
-
-/// How a call ends.
-enum End<'a, 'b> {
-    Value(&'a mut Decoder<'b>),
-    Dropped,
-    NodeDown,
-}
-
-trait AnyReply: Send {
-    fn end(self: Box<Self>, how: End<'_, '_>);
-    fn is_abandoned(&self) -> bool;
-}
-
-impl<R: Message> AnyReply for Reply<R> {
-    fn end(self: Box<Self>, how: End<'_, '_>) {
-        match how {
-            End::Value(input) => {
-                if let Ok(answer) = R::decode(input) {
-                    drop(self.send(answer));
-                }
-            }
-            End::Dropped => {}
-            End::NodeDown => self.node_down(),
-        }
-    }
-
-    fn is_abandoned(&self) -> bool {
-        Reply::is_abandoned(self)
-    }
-}
-
-impl Pending {
-    pub(crate) fn of<R: Message>(reply: Reply<R>) -> Self {
-        Self(Box::new(reply))
-    }
-}
 
 /// All peers, and what they share.
 pub(crate) struct Peers {
@@ -105,8 +62,8 @@ pub(crate) struct Peers {
     changes: Mutex<Vec<NodeChange>>,
     news: Condvar,
     pub(crate) is_over: AtomicBool,
-    /// The calls of other nodes that wait for their answers here.
-    pub(crate) owed: AtomicUsize,
+    pub(crate) registrar: OnceLock<Address<Pid>>,
+    own: Weak<Self>,
 }
 
 impl Peers {
@@ -115,8 +72,8 @@ impl Peers {
         settings: Settings,
         engine: Arc<dyn Engine>,
         identities: Arc<Identities>,
-    ) -> Self {
-        Self {
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
             handle,
             settings,
             engine,
@@ -130,8 +87,9 @@ impl Peers {
             changes: Mutex::default(),
             news: Condvar::new(),
             is_over: AtomicBool::new(false),
-            owed: AtomicUsize::new(0),
-        }
+            registrar: OnceLock::new(),
+            own: own.clone(),
+        })
     }
 
     fn now(&self) -> Duration {
@@ -152,6 +110,13 @@ impl Peers {
         nodes.get(&number).cloned()
     }
 
+    /// Returns how many calls of other nodes wait for their answers here.
+    pub(crate) fn unanswered(&self) -> usize {
+        // Ordering: Relaxed, as it is only a count.
+        let count = |peer: &Arc<Peer>| peer.unanswered.load(Relaxed);
+        lock(&self.peers).values().map(count).sum()
+    }
+
     pub(crate) fn report(&self, change: NodeChange) {
         lock(&self.changes).push(change);
         self.news.notify_all();
@@ -159,60 +124,6 @@ impl Peers {
 
     fn peer(&self, id: &PeerId) -> Option<Arc<Peer>> {
         lock(&self.peers).get(id).cloned()
-    }
-
-    /// The engine has a peer, perhaps one that it had before.
-    pub(crate) fn up(self: &Arc<Self>, id: PeerId) {
-        // Ordering: Relaxed, as `end` looks at all peers after its store, under their lock.
-        if self.is_over.load(Relaxed) {
-            return;
-        }
-        let peer = {
-            let mut peers = lock(&self.peers);
-            peers
-                .entry(id.clone())
-                .or_insert_with(|| Peer::start(self, id))
-                .clone()
-        };
-        let _in_order = lock(&peer.order);
-        peer.say_hello();
-    }
-
-    /// The engine has lost a peer.
-    pub(crate) fn down(self: &Arc<Self>, id: &PeerId) {
-        let Some(peer) = self.peer(id) else {
-            return;
-        };
-        let _in_order = lock(&peer.order);
-        peer.end(NodeLoss::Disconnected);
-        let number = {
-            let mut state = lock(&peer.state);
-            state.queue.clear();
-            state.is_over = true;
-            state.session.number()
-        };
-        peer.has_frames.notify_all();
-        let mut peers = lock(&self.peers);
-        // Ordering: as in `Peer::start`.
-        self.next_session.fetch_max(number + 1, Relaxed);
-        if peers.get(id).is_some_and(|other| Arc::ptr_eq(other, &peer)) {
-            peers.remove(id);
-        }
-    }
-
-    /// A frame has come.
-    pub(crate) fn frame(self: &Arc<Self>, id: &PeerId, frame: &[u8]) {
-        if frame.len() > self.settings.frame_limit {
-            self.counters.invalid();
-            return;
-        }
-        // Data may come before the engine's own notice.
-        if self.peer(id).is_none() {
-            self.up(id.clone());
-        }
-        if let Some(peer) = self.peer(id) {
-            peer.take(frame);
-        }
     }
 
     /// Tells changes, and gives signs of life, until the cluster is over.
@@ -284,10 +195,80 @@ impl Peers {
         self.engine.stop();
     }
 
-    /// Queues a frame of the feed for all peers. The caller has the directory's lock.
-    pub(crate) fn feed(&self, body: &[u8]) {
+    /// Lets the registrar monitor a process of this node.
+    pub(crate) fn watch(&self, pid: Pid) {
+        if let Some(registrar) = self.registrar.get() {
+            // A registrar that has ended does so with its scheduler.
+            let _ = registrar.try_send(pid);
+        }
+    }
+}
+
+/// The feed to all peers.
+impl Feed for Peers {
+    fn send(&self, body: &[u8]) {
         for (_, peer) in self.nodes() {
             peer.send_always(NAME, body);
+        }
+    }
+
+    fn identities(&self) -> &Identities {
+        &self.identities
+    }
+}
+
+impl Receives for Peers {
+    /// The engine has a peer, perhaps one that it had before.
+    fn up(&self, id: PeerId) {
+        // Ordering: Relaxed, as `end` looks at all peers after its store, under their lock.
+        if self.is_over.load(Relaxed) {
+            return;
+        }
+        let peer = {
+            let mut peers = lock(&self.peers);
+            peers
+                .entry(id.clone())
+                .or_insert_with(|| Peer::start(self, id))
+                .clone()
+        };
+        let _in_order = lock(&peer.order);
+        peer.say_hello();
+    }
+
+    /// The engine has lost a peer.
+    fn down(&self, id: &PeerId) {
+        let Some(peer) = self.peer(id) else {
+            return;
+        };
+        let _in_order = lock(&peer.order);
+        peer.end(NodeLoss::Disconnected);
+        let number = {
+            let mut state = lock(&peer.state);
+            state.queue.clear();
+            state.is_over = true;
+            state.session.number()
+        };
+        peer.has_frames.notify_all();
+        let mut peers = lock(&self.peers);
+        // Ordering: as in `Peer::start`.
+        self.next_session.fetch_max(number + 1, Relaxed);
+        if peers.get(id).is_some_and(|other| Arc::ptr_eq(other, &peer)) {
+            peers.remove(id);
+        }
+    }
+
+    /// A frame has come.
+    fn frame(&self, id: &PeerId, frame: &[u8]) {
+        if frame.len() > self.settings.frame_limit {
+            self.counters.invalid();
+            return;
+        }
+        // Data may come before the engine's own notice.
+        if self.peer(id).is_none() {
+            self.up(id.clone());
+        }
+        if let Some(peer) = self.peer(id) {
+            peer.take(frame);
         }
     }
 }
@@ -301,6 +282,8 @@ pub(crate) struct Peer {
     has_frames: Condvar,
     /// The writer has sent all frames.
     is_idle: Condvar,
+    /// The calls of the other node that wait for their answers here.
+    unanswered: AtomicUsize,
 }
 
 struct PeerState {
@@ -319,12 +302,12 @@ struct PeerState {
 }
 
 impl Peer {
-    fn start(peers: &Arc<Peers>, id: PeerId) -> Arc<Self> {
+    fn start(peers: &Peers, id: PeerId) -> Arc<Self> {
         // Ordering: Relaxed, as the lock of `peers` is held here and in `down`.
         let number = peers.next_session.load(Relaxed);
         let session = Session::new(peers.identities.own(), number, peers.settings.queue);
         let peer = Arc::new(Self {
-            peers: Arc::downgrade(peers),
+            peers: peers.own.clone(),
             id,
             order: Mutex::new(()),
             state: Mutex::new(PeerState {
@@ -339,6 +322,7 @@ impl Peer {
             }),
             has_frames: Condvar::new(),
             is_idle: Condvar::new(),
+            unanswered: AtomicUsize::new(0),
         });
         let (writes, engine) = (peer.clone(), peers.engine.clone());
         let writer = thread::Builder::new().name("cluster writer".to_owned());
@@ -427,7 +411,7 @@ impl Peer {
             let mut abandoned = Vec::new();
             state.pending.retain(|_, places| {
                 for place in places.iter_mut() {
-                    abandoned.extend(place.take_if(|place| place.0.is_abandoned()));
+                    abandoned.extend(place.take_if(|place| place.is_abandoned()));
                 }
                 places.iter().any(Option::is_some)
             });
@@ -471,7 +455,7 @@ impl Peer {
         let mut nodes = peers.nodes.write().unwrap_or_else(PoisonError::into_inner);
         nodes.insert(number, this);
         drop(nodes);
-        peers.directory.send_all(&peers, self);
+        peers.directory.send_all(&ToOne(&peers, self));
         self.wake_senders();
         peers.report(NodeChange::Up {
             node: number,
@@ -491,9 +475,11 @@ impl Peer {
             }
             (state.number.take(), std::mem::take(&mut state.pending))
         };
-        for place in pending.into_values().flatten().flatten() {
-            place.0.end(End::NodeDown);
-        }
+        pending
+            .into_values()
+            .flatten()
+            .flatten()
+            .for_each(Pending::node_down);
         if let Some(number) = number {
             let mut nodes = peers.nodes.write().unwrap_or_else(PoisonError::into_inner);
             nodes.remove(&number);
@@ -553,9 +539,7 @@ impl Peer {
         if !state.session.is_up() {
             drop(state);
             // The message is lost on its way.
-            for place in pending {
-                place.0.end(End::NodeDown);
-            }
+            pending.into_iter().for_each(Pending::node_down);
             return Ok(Ok(()));
         }
         let (sequence, frame) = state.session.frame(kind, &body);
@@ -573,29 +557,6 @@ impl Peer {
         let mut state = lock(&self.state);
         if state.session.is_up() {
             let (_, frame) = state.session.frame(kind, body);
-            self.queue(&mut state, frame);
-        }
-    }
-
-    /// Answers a call of the other node.
-    pub(crate) fn answer(&self, to: &AnswerTo, place: u8, answer: Answer) {
-        let mut body = to.sequence.to_le_bytes().to_vec();
-        body.push(place);
-        match answer {
-            Answer::Value(bytes) => {
-                body.push(1);
-                body.extend_from_slice(&bytes);
-            }
-            Answer::Dropped => body.push(0),
-        }
-        let mut state = lock(&self.state);
-        // The session of the call, and no later one.
-        let is_there = state
-            .session
-            .other()
-            .is_some_and(|other| other.session == to.session);
-        if is_there {
-            let (_, frame) = state.session.frame(ANSWER, &body);
             self.queue(&mut state, frame);
         }
     }
@@ -637,8 +598,9 @@ impl Peer {
                 sequence,
                 body,
             }) => {
+                let way: Weak<Self> = Arc::downgrade(self);
                 let answer_to = AnswerTo {
-                    peer: Arc::downgrade(self),
+                    way,
                     session,
                     sequence,
                 };
@@ -671,7 +633,7 @@ impl Peer {
             }
             SIGNAL => {
                 let to = read_own(&mut input, peers)?;
-                let signal = frame::read_signal(&mut input)?;
+                let signal = signals::read(&mut input)?;
                 input.end()?;
                 self.take_signal(peers, to, signal);
             }
@@ -693,17 +655,20 @@ impl Peer {
                     return Ok(());
                 };
                 match input.bool()? {
-                    true => place.0.end(End::Value(&mut input)),
-                    false => place.0.end(End::Dropped),
+                    true => place.answer(&mut input),
+                    false => place.drop_call(),
                 }
             }
-            NAME => peers.directory.take(peers, self.number(), &mut input)?,
+            NAME => {
+                let lost = peers.directory.take(&**peers, self.number(), &mut input)?;
+                lost.into_iter().for_each(|lost| peers.report(lost));
+            }
             PUBLISH => {
                 let group = input.str()?;
                 let tag = input.u16()?;
                 let answer_to = input.answer_to();
                 let bytes = input.rest();
-                for member in peers.directory.own_members(peers, group) {
+                for member in peers.directory.own_members(&**peers, group) {
                     let mut input = Decoder::new(bytes, answer_to.clone(), &peers.identities);
                     let message = peers.settings.codecs.decode(tag, &mut input)?;
                     input.end()?;
@@ -755,16 +720,54 @@ impl Peer {
             reason: ExitReason::NoProcess,
             linked,
         };
-        frame::write_signal(&exit, &mut out);
+        signals::write(&exit, &mut out);
         self.send_always(SIGNAL, &out.bytes);
-    }
-
-    pub(crate) fn peers(&self) -> Weak<Peers> {
-        self.peers.clone()
     }
 
     fn number(&self) -> Option<u32> {
         lock(&self.state).number
+    }
+}
+
+/// Answers to calls of the other node.
+impl Answers for Peer {
+    fn answer(&self, to: &AnswerTo, place: u8, answer: Answer) {
+        let mut body = to.sequence.to_le_bytes().to_vec();
+        body.push(place);
+        match answer {
+            Answer::Value(bytes) => {
+                body.push(1);
+                body.extend_from_slice(&bytes);
+            }
+            Answer::Dropped => body.push(0),
+        }
+        let mut state = lock(&self.state);
+        // The session of the call, and no later one.
+        let is_there = state
+            .session
+            .other()
+            .is_some_and(|other| other.session == to.session);
+        if is_there {
+            let (_, frame) = state.session.frame(ANSWER, &body);
+            self.queue(&mut state, frame);
+        }
+    }
+
+    fn unanswered(&self) -> &AtomicUsize {
+        &self.unanswered
+    }
+}
+
+/// The feed to one peer.
+struct ToOne<'a>(&'a Peers, &'a Peer);
+
+impl Feed for ToOne<'_> {
+    fn send(&self, body: &[u8]) {
+        self.1.send_always(NAME, body);
+    }
+
+    fn identities(&self) -> &Identities {
+        &self.0.identities
     }
 }
 

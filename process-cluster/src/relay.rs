@@ -1,7 +1,8 @@
 //! The relay of a cluster: parcels become frames.
 use crate::{
-    frame::{self, MESSAGE, ORDERED, SIGNAL},
+    frame::{MESSAGE, ORDERED, SIGNAL},
     peer::Peers,
+    signals,
     wire::Encoder,
 };
 use process_scheduler::{Parcel, Pid, Relay, SendError, Signal};
@@ -90,7 +91,7 @@ fn signal_to(peers: &Peers, to: Pid, signal: &Signal) -> Result<(), SendError<()
     };
     let mut out = Encoder::new(&peers.identities);
     out.u64(to.to_bits() as u64);
-    if !frame::write_signal(signal, &mut out) {
+    if !signals::write(signal, &mut out) {
         return Err(SendError::NotCarried(()));
     }
     // An exit, and the end of a relation, are bounded by the relations, which are not.

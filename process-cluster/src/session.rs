@@ -19,45 +19,12 @@
 //!    than a window of frames are not acknowledged. So a side that takes nothing costs bounded
 //!    memory.
 use crate::{
+    change::NodeLoss,
+    decode_error::DecodeError,
     frame::{ALIVE, BYE, HELLO, Header, Hello, ORDERED, address},
     identity::Incarnation,
-    wire::DecodeError,
 };
-use std::{fmt, time::Duration};
-
-/// Why a node is not reached any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NodeLoss {
-    /// It has left.
-    Left,
-    /// Its transport has ended.
-    Disconnected,
-    /// It was not heard for the time of a lease.
-    Lease,
-    /// A frame was lost on the way.
-    Gap,
-    /// It began a new session, or was started again.
-    Restarted,
-    /// Too much is on its way to it.
-    Overflow,
-    /// This node has left.
-    Here,
-}
-
-impl fmt::Display for NodeLoss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Left => "it has left",
-            Self::Disconnected => "its transport has ended",
-            Self::Lease => "it was not heard for the time of a lease",
-            Self::Gap => "a frame was lost on the way",
-            Self::Restarted => "it began a new session",
-            Self::Overflow => "too much is on its way to it",
-            Self::Here => "this node has left",
-        })
-    }
-}
+use std::time::Duration;
 
 /// The other side, as its hello tells.
 #[derive(Clone, Debug)]

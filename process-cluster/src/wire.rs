@@ -3,15 +3,69 @@
 //! A decoder never panics, and allocates nothing by a length that it has not compared with the
 //! bytes that are there. Numbers are little-endian, of their full width.
 use crate::{
-    codec::Message,
+    decode_error::DecodeError,
     identity::{Identities, Incarnation},
-    peer::{Answer, Peer, Peers, Pending},
 };
 use process_scheduler::{Pid, Reply};
 use std::{
     fmt,
-    sync::{Arc, Weak, atomic::Ordering::Relaxed},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
+
+/// A value that travels between nodes: a message, or the answer to a call.
+///
+/// ```
+/// use process_cluster::{DecodeError, Decoder, Encoder, Message};
+/// use process_scheduler::Reply;
+///
+/// enum Account {
+///     Deposit(u64),
+///     Balance(Reply<u64>),
+/// }
+///
+/// impl Message for Account {
+///     fn encode(self, out: &mut Encoder<'_>) {
+///         match self {
+///             Account::Deposit(amount) => {
+///                 out.u8(0);
+///                 out.u64(amount);
+///             }
+///             Account::Balance(reply) => {
+///                 out.u8(1);
+///                 out.reply(reply);
+///             }
+///         }
+///     }
+///
+///     fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+///         Ok(match input.u8()? {
+///             0 => Account::Deposit(input.u64()?),
+///             1 => Account::Balance(input.reply()?),
+///             _ => return Err(DecodeError::Invalid),
+///         })
+///     }
+/// }
+/// ```
+pub trait Message: Sized + Send + 'static {
+    /// Writes the value.
+    fn encode(self, out: &mut Encoder<'_>);
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// If the bytes are no such value. They may be anything: check what you read.
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError>;
+
+    /// Returns a number of bytes that the value takes at least: 0 by default. A message that takes
+    /// more than the limit of a frame by this number is handed back to its sender. One that turns
+    /// out to be too large when it is encoded is a dead letter.
+    fn encoded_len(&self) -> usize {
+        0
+    }
+}
 
 /// Writes a message. See [`Message::encode`].
 pub struct Encoder<'a> {
@@ -113,62 +167,105 @@ impl fmt::Debug for Encoder<'_> {
     }
 }
 
-/// Why bytes are no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DecodeError {
-    /// There are too few bytes.
-    Short,
-    /// There are bytes behind the message.
-    Long,
-    /// A byte has a value that it cannot have.
-    Invalid,
+/// The content of an answer's frame.
+pub(crate) enum Answer {
+    Value(Vec<u8>),
+    Dropped,
 }
 
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Short => "there are too few bytes",
-            Self::Long => "there are bytes behind the message",
-            Self::Invalid => "a byte has a value that it cannot have",
-        })
-    }
-}
+/// The way of answers to another node.
+pub(crate) trait Answers: Send + Sync {
+    fn answer(&self, to: &AnswerTo, place: u8, answer: Answer);
 
-impl std::error::Error for DecodeError {}
+    /// Counts the calls that are not answered.
+    fn unanswered(&self) -> &AtomicUsize;
+}
 
 /// Where an answer to a decoded message goes.
 #[derive(Clone)]
 pub(crate) struct AnswerTo {
-    pub(crate) peer: Weak<Peer>,
+    pub(crate) way: Weak<dyn Answers>,
     /// The session and the frame of the message.
     pub(crate) session: u32,
     pub(crate) sequence: u64,
 }
 
 /// Counts a call of another node until it is answered.
-struct Owed(Weak<Peers>);
+struct Unanswered(Weak<dyn Answers>);
 
-impl Owed {
+impl Unanswered {
     fn by(to: &AnswerTo) -> Self {
-        let peers = to
-            .peer
-            .upgrade()
-            .map_or_else(Weak::new, |peer| peer.peers());
-        if let Some(peers) = peers.upgrade() {
+        if let Some(way) = to.way.upgrade() {
             // Ordering: Relaxed, as it is only a count.
-            peers.owed.fetch_add(1, Relaxed);
+            way.unanswered().fetch_add(1, Relaxed);
         }
-        Self(peers)
+        Self(to.way.clone())
     }
 }
 
-impl Drop for Owed {
+impl Drop for Unanswered {
     fn drop(&mut self) {
-        if let Some(peers) = self.0.upgrade() {
+        if let Some(way) = self.0.upgrade() {
             // Ordering: as above.
-            peers.owed.fetch_sub(1, Relaxed);
+            way.unanswered().fetch_sub(1, Relaxed);
         }
+    }
+}
+
+/// The place of a call whose answer comes from another node.
+pub(crate) struct Pending(Box<dyn AnyReply>);
+
+/// How a call ends.
+enum End<'a, 'b> {
+    Value(&'a mut Decoder<'b>),
+    Dropped,
+    NodeDown,
+}
+
+trait AnyReply: Send {
+    fn end(self: Box<Self>, how: End<'_, '_>);
+    fn is_abandoned(&self) -> bool;
+}
+
+impl<R: Message> AnyReply for Reply<R> {
+    fn end(self: Box<Self>, how: End<'_, '_>) {
+        match how {
+            End::Value(input) => {
+                if let Ok(answer) = R::decode(input) {
+                    drop(self.send(answer));
+                }
+            }
+            End::Dropped => {}
+            End::NodeDown => self.node_down(),
+        }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        Reply::is_abandoned(self)
+    }
+}
+
+impl Pending {
+    fn of<R: Message>(reply: Reply<R>) -> Self {
+        Self(Box::new(reply))
+    }
+
+    /// Ends the call with the value that is next in the input, if it is one.
+    pub(crate) fn answer(self, input: &mut Decoder<'_>) {
+        self.0.end(End::Value(input));
+    }
+
+    /// Ends the call without an answer.
+    pub(crate) fn drop_call(self) {
+        self.0.end(End::Dropped);
+    }
+
+    pub(crate) fn node_down(self) {
+        self.0.end(End::NodeDown);
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.0.is_abandoned()
     }
 }
 
@@ -307,10 +404,10 @@ impl<'a> Decoder<'a> {
         let place = self.u8()?;
         let to = self.answer_to.clone();
         let identities = self.identities.clone();
-        let owed = Owed::by(&to);
+        let unanswered = Unanswered::by(&to);
         Ok(Reply::from_fn(move |answer: Result<R, _>| {
-            let _owed = owed;
-            let Some(peer) = to.peer.upgrade() else {
+            let _unanswered = unanswered;
+            let Some(way) = to.way.upgrade() else {
                 return;
             };
             let answer = match answer {
@@ -322,7 +419,7 @@ impl<'a> Decoder<'a> {
                 }
                 Err(_) => Answer::Dropped,
             };
-            peer.answer(&to, place, answer);
+            way.answer(&to, place, answer);
         }))
     }
 

@@ -3,36 +3,7 @@
 //! A node that a process monitors is a remote process to the table of remote relations
 //! (`remote.rs`): its pid is [`Pid::of_node`]. So `node_down` sends that exit with those of the
 //! node's processes, and rule 6 of `links.rs` holds for it.
-use crate::{ExitReason, Handle, Pid, Signal, remote::Relation};
-use std::collections::BTreeMap;
-use sync_shim::sync::Mutex;
-
-/// Another node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Node {
-    /// Its number in pids on this node.
-    pub number: u32,
-    /// The name that the relay has given.
-    pub name: String,
-}
-
-/// The nodes that are up, by their number.
-pub(crate) struct NodeTable(Mutex<BTreeMap<u32, String>>);
-
-impl NodeTable {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
-    }
-
-    pub(crate) fn remove(&self, number: u32) {
-        self.0.lock().remove(&number);
-    }
-
-    fn has(&self, number: u32) -> bool {
-        self.0.lock().contains_key(&number)
-    }
-}
+use crate::{ExitReason, Handle, Node, Pid, Signal, remote::Relation};
 
 impl Handle {
     /// Notes that this node is reached from now on, until a call of
@@ -49,18 +20,12 @@ impl Handle {
     /// assert!(scheduler.nodes().is_empty());
     /// ```
     pub fn node_up(&self, number: u32, name: impl Into<String>) {
-        let name = name.into();
-        drop(self.shared.nodes.0.lock().insert(number, name));
+        self.shared.nodes.insert(number, name.into());
     }
 
     /// Returns the nodes that are reached, in the order of their numbers.
     pub fn nodes(&self) -> Vec<Node> {
-        let nodes = self.shared.nodes.0.lock();
-        let node = |(number, name): (&u32, &String)| Node {
-            number: *number,
-            name: name.clone(),
-        };
-        nodes.iter().map(node).collect()
+        self.shared.nodes.all()
     }
 
     /// Sends a process of this node an [`Event::Exit`](crate::Event::Exit) with the pid

@@ -6,7 +6,7 @@ use crate::{
     guard::{Guarded, guarded},
     metrics::Counters,
     name_table::NameTable,
-    nodes::NodeTable,
+    node_table::NodeTable,
     panic_hook::{PanicHook, write_panic},
     registry::Registry,
     remote::RemoteTable,

@@ -1,6 +1,6 @@
 //! Tests of values that are written and read, and of bytes that nobody has written.
 use super::*;
-use crate::frame;
+use crate::{frame, signals};
 use process_scheduler::{CancelReason, ExitReason, Scheduler, Signal};
 use proptest::{collection::vec, prelude::*};
 
@@ -8,9 +8,20 @@ fn identities() -> Arc<Identities> {
     Arc::new(Identities::new(Incarnation(77), 0))
 }
 
+/// The way of answers that nobody takes.
+struct Nobody;
+
+impl Answers for Nobody {
+    fn answer(&self, _: &AnswerTo, _: u8, _: Answer) {}
+
+    fn unanswered(&self) -> &AtomicUsize {
+        unreachable!("there is no such value")
+    }
+}
+
 fn nobody() -> AnswerTo {
     AnswerTo {
-        peer: Weak::new(),
+        way: Weak::<Nobody>::new(),
         session: 0,
         sequence: 0,
     }
@@ -68,7 +79,7 @@ proptest! {
     fn no_bytes_make_a_decoder_panic(bytes in vec(any::<u8>(), 0..80)) {
         let identities = identities();
         let input = || Decoder::new(&bytes, nobody(), &identities);
-        let _ = frame::read_signal(&mut input());
+        let _ = signals::read(&mut input());
         let _ = frame::Hello::read(&bytes);
         let _ = frame::Header::read(&bytes);
         let _ = (input().pid(), input().str(), input().bytes(), input().reply::<u64>());
@@ -120,11 +131,9 @@ fn signals_are_read_as_they_were_written() {
         Signal::Unlink { with: far },
     ];
     for signal in signals {
-        let written = encoded(&identities, |out| {
-            assert!(frame::write_signal(&signal, out))
-        });
+        let written = encoded(&identities, |out| assert!(signals::write(&signal, out)));
         let mut input = Decoder::new(&written, nobody(), &identities);
-        assert_eq!(frame::read_signal(&mut input), Ok(signal));
+        assert_eq!(signals::read(&mut input), Ok(signal));
         assert_eq!(input.end(), Ok(()));
     }
 }
@@ -139,10 +148,10 @@ fn long_reason_is_shortened() {
         reason,
         linked: false,
     };
-    let written = encoded(&identities, |out| assert!(frame::write_signal(&exit, out)));
+    let written = encoded(&identities, |out| assert!(signals::write(&exit, out)));
     assert!(written.len() < 1_100, "{}", written.len());
     let mut input = Decoder::new(&written, nobody(), &identities);
-    assert!(frame::read_signal(&mut input).is_ok());
+    assert!(signals::read(&mut input).is_ok());
 }
 
 /// Each node numbers the others by itself.
