@@ -14,12 +14,12 @@ use std::{
 pub(crate) struct Incarnation(pub(crate) u64);
 
 impl Incarnation {
-    /// Returns a new one: the time in microseconds, and some bits of `salt`, which differ between
+    /// Returns a new one: the time in milliseconds, and 22 bits of `salt`, which differ between
     /// nodes that start at the same time.
     pub(crate) fn now(salt: u64) -> Self {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let micros = time.unwrap_or(Duration::ZERO).as_micros() as u64;
-        Self(micros << 12 | salt & 0xFFF)
+        let millis = time.unwrap_or(Duration::ZERO).as_millis() as u64;
+        Self(millis << 22 | salt >> 42)
     }
 }
 

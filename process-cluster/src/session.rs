@@ -208,6 +208,10 @@ impl Session {
         let (header, rest) = Header::read(frame)?;
         if header.kind == HELLO {
             let hello = Hello::read(rest)?;
+            // A node that has the incarnation of this one, or this one itself, is none.
+            if header.incarnation == self.own {
+                return Err(DecodeError::Invalid);
+            }
             if admit(&hello) {
                 self.take_hello(header, hello, now, changes);
             }

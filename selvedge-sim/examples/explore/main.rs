@@ -4,6 +4,8 @@
 #[cfg(selvedge_sim)]
 mod busy;
 #[cfg(selvedge_sim)]
+mod cluster;
+#[cfg(selvedge_sim)]
 mod drivers;
 #[cfg(selvedge_sim)]
 mod ends;

@@ -95,6 +95,7 @@ pub const ALL: &[Scenario] = &[
     ("datagrams", crate::network::datagrams),
     ("full_queue", crate::network::full_queue),
     ("endings", crate::network::endings),
+    ("cluster", crate::cluster::cluster),
 ];
 
 pub const MS: Duration = Duration::from_millis(1);

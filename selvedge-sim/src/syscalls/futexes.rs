@@ -3,10 +3,11 @@
 //! Code of a program may wake a task while it holds a lock of std. Another thread of the run may
 //! then run, and want the lock. If it waited in the system, the holder would never go on.
 //!
-//! 1. A wait of a simulated thread looks at the word, and first waits in the system for
-//!    [`SYSTEM`]: a thread of the system may hold the lock, such as that of the standard output.
-//!    Most such threads wake it in that time, and the run goes on as if there was no wait. A panic
-//!    hook waits for longer, and nobody waits so for a lock that is known as one of the run.
+//! 1. A wait of a simulated thread looks at the word. If it waits for a lock, it first waits in the
+//!    system for [`SYSTEM`]: a thread of the system may hold the lock, such as that of the standard
+//!    output. Most such threads wake it in that time, and the run goes on as if there was no wait.
+//!    A panic hook waits for longer, and nobody waits so for a lock that is known as one of the
+//!    run.
 //! 2. Then the thread waits as in a park, and others run. A wake by a simulated thread ends the
 //!    wait.
 //! 3. A wake by a thread of the system does not reach a simulated one. So when nothing else can
@@ -116,7 +117,7 @@ unsafe fn wait(
     if at.load(SeqCst) != value {
         return Err(Errno::Again);
     }
-    for _ in 0..call.world.system_waits(word) {
+    for _ in 0..call.world.system_waits(word, value) {
         // SAFETY: the caller's.
         unsafe { system(word, libc::FUTEX_WAIT | private, value, &SYSTEM) };
         call.world.beat_in_system();

@@ -29,10 +29,11 @@ pub(super) struct FutexWait {
     may_be_system: bool,
 }
 
-/// Returns whether std waits with this value for a lock that is held, and not for a notification: a
-/// mutex has 2 then, a read-write lock has one of the two upper bits, and a park has all bits.
+/// Returns whether std waits with this value for the end of something that another thread does, and
+/// not for a notification: a mutex has 2 then, a `Once` has 5, a read-write lock has one of the two
+/// upper bits. A park has all bits, and a condition variable a count, which is rarely one of these.
 fn is_lock(value: u32) -> bool {
-    value == 2 || (value >= 1 << 30 && value < u32::MAX)
+    matches!(value, 2 | 5) || (value >= 1 << 30 && value < u32::MAX)
 }
 
 fn on(word: *const AtomicU32) -> Wait {
@@ -98,8 +99,8 @@ impl World {
 
     /// Returns how often a thread waits in the system for the time of a look, before it lets others
     /// run.
-    pub(crate) fn system_waits(&self, word: *const AtomicU32) -> u32 {
-        match self.is_own_lock(word) {
+    pub(crate) fn system_waits(&self, word: *const AtomicU32, value: u32) -> u32 {
+        match !is_lock(value) || self.is_own_lock(word) {
             true => 0,
             false if self.shows_panic.get() => SYSTEM_WAITS_OF_PANIC,
             false => 1,
