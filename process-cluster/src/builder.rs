@@ -22,6 +22,9 @@ use std::{
 };
 use sync_shim::sim::thread;
 
+/// The longest lease.
+const MOST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Settings of a [`Cluster`]. See [`Cluster::builder`].
 #[must_use = "a builder does nothing until it joins"]
 pub struct Builder {
@@ -43,6 +46,8 @@ pub enum JoinError {
     Closed,
     /// The engine has not started, for this reason.
     Engine(String),
+    /// The names of the codecs take more bytes than a frame may have.
+    TooManyCodecs,
     /// A thread has not started.
     Thread(io::Error),
 }
@@ -60,6 +65,9 @@ impl fmt::Display for JoinError {
             Self::HasRelay => f.write_str("the scheduler has a relay already"),
             Self::Closed => f.write_str("the scheduler has ended"),
             Self::Engine(why) => write!(f, "the engine has not started: {why}"),
+            Self::TooManyCodecs => {
+                f.write_str("the names of the codecs exceed the limit of a frame")
+            }
             Self::Thread(error) => write!(f, "a thread has not started: {error}"),
         }
     }
@@ -122,21 +130,22 @@ impl Builder {
     }
 
     /// Sets after which time of silence a node counts as lost: 2 seconds by default, at least 10
-    /// milliseconds. A node gives a sign of life four times in that time.
+    /// milliseconds, and at most a day. A node gives a sign of life four times in that time.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.settings.lease = lease.max(Duration::from_millis(10));
+        self.settings.lease = lease.clamp(Duration::from_millis(10), MOST_LEASE);
         self
     }
 
     /// Sets the most bytes of a frame, which is a message and 36 bytes: a mebibyte by default, at
-    /// least 4 KiB. Longer ones are not sent, and are not taken.
+    /// least 4 KiB, and at most a gibibyte. Two nodes exchange what both take. Longer ones are not sent, and are not taken.
     pub fn frame_limit(mut self, bytes: usize) -> Self {
-        self.settings.frame_limit = bytes.max(4 << 10);
+        self.settings.frame_limit = bytes.clamp(4 << 10, 1 << 30);
         self
     }
 
     /// Sets which nodes are admitted, by their names: all by default. A node that is not admitted
-    /// gets nothing, and is counted. A name proves nothing by itself: let the engine check who a
+    /// gets nothing but hellos, which have the names of this node and of its codecs, and is counted. A
+    /// name proves nothing by itself: let the engine check who a
     /// peer is.
     pub fn admit(mut self, admit: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.settings.admit = Box::new(admit);
@@ -151,7 +160,7 @@ impl Builder {
     }
 
     /// Sets a hook for nodes that come and go, and for names that are lost. It runs on a thread of
-    /// its own, in the order of the changes. A panic of the hook is dropped.
+    /// its own, in the order of the changes. A hook that keeps the cluster itself keeps it for ever. A panic of the hook is dropped.
     pub fn on_change(mut self, hook: impl Fn(&NodeChange) + Send + Sync + 'static) -> Self {
         self.settings.on_change = Box::new(hook);
         self
@@ -174,15 +183,25 @@ impl Builder {
         let identities = Arc::new(identities);
         let peers = Peers::new(handle.clone(), self.settings, engine.clone(), identities);
         let weak = Arc::downgrade(&peers);
+        if peers.hello_length() > peers.settings.frame_limit {
+            return Err(JoinError::TooManyCodecs);
+        }
         let relay = handle.set_relay(ClusterRelay(weak.clone()));
         relay.map_err(|_| JoinError::HasRelay)?;
+        // From here on its drop undoes all.
+        let cluster = Cluster::new(peers.clone());
         registrar::start(&handle, &peers).map_err(|_| JoinError::Closed)?;
-        let ticks = peers.clone();
-        let ticker = thread::Builder::new().name("cluster".to_owned());
-        let ticker = ticker.spawn(move || ticks.tick_until_the_end());
-        let ticker = ticker.map_err(JoinError::Thread)?;
-        let cluster = Cluster::new(peers, ticker);
+        let (ticks, tells) = (peers.clone(), peers.clone());
+        let thread = |name: &str| thread::Builder::new().name(name.to_owned());
+        let ticker = thread("cluster").spawn(move || ticks.tick_until_the_end());
+        let teller = thread("cluster changes").spawn(move || tells.tell_until_the_end());
+        // They end by themselves, soon after the cluster.
+        drop((
+            ticker.map_err(JoinError::Thread)?,
+            teller.map_err(JoinError::Thread)?,
+        ));
         engine.start(Sink(weak as _)).map_err(JoinError::Engine)?;
+        peers.engine_has_started();
         Ok(cluster)
     }
 }

@@ -2,7 +2,7 @@
 use crate::{
     counters::ClusterMetrics,
     directory::{MOST, RegisterError},
-    frame::PUBLISH,
+    frame::{ORDERED, PUBLISH},
     peer::Peers,
     place,
     wire::{Encoder, Message},
@@ -66,15 +66,11 @@ pub struct Published {
 #[must_use = "the node leaves when this is dropped"]
 pub struct Cluster {
     peers: Arc<Peers>,
-    ticker: Option<thread::JoinHandle<()>>,
 }
 
 impl Cluster {
-    pub(crate) fn new(peers: Arc<Peers>, ticker: thread::JoinHandle<()>) -> Self {
-        Self {
-            peers,
-            ticker: Some(ticker),
-        }
+    pub(crate) fn new(peers: Arc<Peers>) -> Self {
+        Self { peers }
     }
 
     /// Returns the nodes that are reached, without this one.
@@ -177,14 +173,13 @@ impl Cluster {
         let Some((tag, _)) = codecs.tag_of(message) else {
             return false;
         };
-        let sent = peer.send_if_room(PUBLISH, |tags| {
+        let sent = peer.send_if_room(node, PUBLISH, |tags, limit| {
             let theirs = tags.get(usize::from(tag)).copied().flatten().ok_or(())?;
             let mut out = Encoder::new(&self.peers.identities);
             out.str(group);
             out.u16(theirs);
             message.clone().encode(&mut out);
-            let is_short =
-                out.bytes.len() + crate::frame::ORDERED <= self.peers.settings.frame_limit;
+            let is_short = out.bytes.len() + ORDERED <= limit;
             match is_short && out.pending.is_empty() {
                 true => Ok((out.bytes, Vec::new())),
                 false => Err(()),
@@ -229,9 +224,6 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.peers.end();
-        if let Some(ticker) = self.ticker.take() {
-            drop(ticker.join());
-        }
     }
 }
 

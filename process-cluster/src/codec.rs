@@ -35,7 +35,8 @@ impl Codecs {
         let Ok(tag) = u16::try_from(self.codecs.len()) else {
             return false;
         };
-        if self.names().any(|other| other == name) {
+        // The number of codecs has 16 bits, too.
+        if tag == u16::MAX || self.names().any(|other| other == name) {
             return false;
         }
         self.by_type.entry(TypeId::of::<M>()).or_insert(tag);

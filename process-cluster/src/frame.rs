@@ -80,6 +80,8 @@ pub(crate) struct Hello {
     pub(crate) heard: Option<(Incarnation, u32)>,
     /// How many messages the sender takes before it acknowledges them.
     pub(crate) window: u32,
+    /// The most bytes of a frame that the sender takes.
+    pub(crate) limit: u32,
     /// The names of the sender's codecs, in the order of its tags.
     pub(crate) codecs: Vec<String>,
 }
@@ -98,6 +100,7 @@ impl Hello {
         out.extend_from_slice(&incarnation.0.to_le_bytes());
         out.extend_from_slice(&session.to_le_bytes());
         out.extend_from_slice(&self.window.to_le_bytes());
+        out.extend_from_slice(&self.limit.to_le_bytes());
         out.extend_from_slice(&(self.codecs.len() as u16).to_le_bytes());
         self.codecs.iter().for_each(|name| text(out, name));
     }
@@ -122,6 +125,7 @@ impl Hello {
         let incarnation = Incarnation(u64::from_le_bytes(*chunk(&mut rest)?));
         let session = u32::from_le_bytes(*chunk(&mut rest)?);
         let window = u32::from_le_bytes(*chunk(&mut rest)?);
+        let limit = u32::from_le_bytes(*chunk(&mut rest)?);
         let codecs = u16::from_le_bytes(*chunk(&mut rest)?);
         let mut names = Vec::new();
         for _ in 0..codecs {
@@ -134,6 +138,7 @@ impl Hello {
             name,
             heard: (has_heard != 0).then_some((incarnation, session)),
             window,
+            limit,
             codecs: names,
         })
     }

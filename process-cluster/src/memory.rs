@@ -59,12 +59,14 @@ impl MemoryNetwork {
 
     /// Loses the next frames, of any node.
     pub fn lose_next(&self, frames: u32) {
-        lock(&self.0).losses += frames;
+        let mut state = lock(&self.0);
+        state.losses = state.losses.saturating_add(frames);
     }
 
     /// Delivers the next frames twice, of any node.
     pub fn repeat(&self, frames: u32) {
-        lock(&self.0).repeats += frames;
+        let mut state = lock(&self.0);
+        state.repeats = state.repeats.saturating_add(frames);
     }
 
     /// Ends the transport of a node, as if its process were killed: the others are told, and the

@@ -16,8 +16,8 @@ use crate::{
     decode_error::DecodeError,
     directory::{Directory, Feed},
     engine::{Engine, PeerId, Receives},
-    frame::{ANSWER, BYE, HELLO, Hello, MESSAGE, NAME, PUBLISH, SIGNAL},
-    identity::Identities,
+    frame::{ANSWER, BYE, HELLO, Header, Hello, MESSAGE, NAME, ORDERED, PUBLISH, SIGNAL},
+    identity::{Identities, Incarnation},
     session::{Change, Session, Taken},
     settings::Settings,
     signals,
@@ -27,6 +27,7 @@ use process_scheduler::{Address, ExitReason, Handle, Parcel, Pid, SendError, Sig
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
+    ptr,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed},
@@ -41,7 +42,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How many frames may wait for their acknowledgement beyond the messages.
-const MOST_UNACKNOWLEDGED: u64 = 100_000;
+const MOST_UNACKNOWLEDGED: usize = 1_000_000;
 
 /// All peers, and what they share.
 pub(crate) struct Peers {
@@ -58,12 +59,14 @@ pub(crate) struct Peers {
     next_session: AtomicU32,
     /// The peers that are up, by the number of their node.
     nodes: RwLock<BTreeMap<u32, Arc<Peer>>>,
-    /// Changes that the ticker has not told yet.
+    /// Changes that the hook was not told yet.
     changes: Mutex<Vec<NodeChange>>,
     news: Condvar,
-    pub(crate) is_over: AtomicBool,
+    /// The end of the ticker.
+    ticks: (Mutex<()>, Condvar),
+    is_over: AtomicBool,
+    engine_runs: AtomicBool,
     pub(crate) registrar: OnceLock<Address<Pid>>,
-    own: Weak<Self>,
 }
 
 impl Peers {
@@ -73,7 +76,7 @@ impl Peers {
         engine: Arc<dyn Engine>,
         identities: Arc<Identities>,
     ) -> Arc<Self> {
-        Arc::new_cyclic(|own| Self {
+        Arc::new(Self {
             handle,
             settings,
             engine,
@@ -86,9 +89,10 @@ impl Peers {
             nodes: RwLock::default(),
             changes: Mutex::default(),
             news: Condvar::new(),
+            ticks: (Mutex::new(()), Condvar::new()),
             is_over: AtomicBool::new(false),
+            engine_runs: AtomicBool::new(false),
             registrar: OnceLock::new(),
-            own: own.clone(),
         })
     }
 
@@ -126,53 +130,100 @@ impl Peers {
         lock(&self.peers).get(id).cloned()
     }
 
-    /// Tells changes, and gives signs of life, until the cluster is over.
-    pub(crate) fn tick_until_the_end(self: Arc<Self>) {
-        let interval = self.settings.lease / 4;
-        let mut last = self.now();
-        // Ordering: Relaxed, as `end` notifies after its store, under the lock.
-        while !self.is_over.load(Relaxed) {
-            let told: Vec<_> = {
+    /// Returns the bytes of this node's hello.
+    pub(crate) fn hello_length(&self) -> usize {
+        let mut frame = vec![0; ORDERED];
+        self.hello(None).write(&mut frame);
+        frame.len()
+    }
+
+    fn hello(&self, heard: Option<(Incarnation, u32)>) -> Hello {
+        Hello {
+            name: self.settings.name.clone(),
+            heard,
+            window: self.settings.queue,
+            limit: u32::try_from(self.settings.frame_limit).unwrap_or(u32::MAX),
+            codecs: self.settings.codecs.names().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Tells the hook of changes, until the cluster is over.
+    pub(crate) fn tell_until_the_end(self: Arc<Self>) {
+        loop {
+            let told = {
                 let mut changes = lock(&self.changes);
-                let due = last + interval;
-                let left = due.saturating_sub(self.now());
-                // Ordering: as above.
-                if changes.is_empty() && !left.is_zero() && !self.is_over.load(Relaxed) {
-                    let waited = self.news.wait_timeout(changes, left);
-                    changes = waited.unwrap_or_else(PoisonError::into_inner).0;
+                // Ordering: Relaxed, as `end` notifies after its store, under the lock.
+                while changes.is_empty() && !self.is_over.load(Relaxed) {
+                    let waited = self.news.wait(changes);
+                    changes = waited.unwrap_or_else(PoisonError::into_inner);
                 }
-                changes.drain(..).collect()
+                std::mem::take(&mut *changes)
             };
+            if told.is_empty() {
+                return;
+            }
             for change in told {
                 // A panic of the hook is dropped.
                 drop(catch_unwind(AssertUnwindSafe(|| {
                     (self.settings.on_change)(&change)
                 })));
             }
-            if self.now() >= last + interval {
-                last = self.now();
-                let peers: Vec<_> = lock(&self.peers).values().cloned().collect();
-                peers.iter().for_each(|peer| peer.tick());
-            }
         }
     }
 
-    /// Leaves the cluster: says goodbye to all peers, and stops the engine.
-    pub(crate) fn end(&self) {
-        // Ordering: Relaxed, as the locks below order it.
-        if self.is_over.swap(true, Relaxed) {
-            return;
+    /// Gives signs of life, and looks for those of others, until the cluster is over.
+    pub(crate) fn tick_until_the_end(self: Arc<Self>) {
+        let interval = self.settings.lease / 4;
+        let (of_ticks, ends) = &self.ticks;
+        loop {
+            let next = self.now() + interval;
+            let mut held = lock(of_ticks);
+            loop {
+                // Ordering: Relaxed, as in `tell_until_the_end`.
+                if self.is_over.load(Relaxed) {
+                    return;
+                }
+                let left = next.saturating_sub(self.now());
+                if left.is_zero() {
+                    break;
+                }
+                let waited = ends.wait_timeout(held, left);
+                held = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            drop(held);
+            let peers: Vec<_> = lock(&self.peers).values().cloned().collect();
+            peers.iter().for_each(|peer| peer.tick(&self));
         }
+    }
+
+    pub(crate) fn engine_has_started(&self) {
+        // Ordering: Relaxed, as the thread that ends the cluster has it from this one.
+        self.engine_runs.store(true, Relaxed);
+    }
+
+    /// Leaves the cluster: says goodbye to all peers, and stops the engine. The threads end then.
+    pub(crate) fn end(&self) {
+        let peers: Vec<_> = {
+            let mut peers = lock(&self.peers);
+            // Ordering: Relaxed, as `up` looks under this lock, and the threads under theirs.
+            self.is_over.store(true, Relaxed);
+            peers.drain().map(|(_, peer)| peer).collect()
+        };
         drop(lock(&self.changes));
         self.news.notify_all();
-        let peers: Vec<_> = lock(&self.peers).drain().map(|(_, peer)| peer).collect();
+        drop(lock(&self.ticks.0));
+        self.ticks.1.notify_all();
+        if let Some(registrar) = self.registrar.get() {
+            self.handle.cancel(registrar.pid());
+        }
         for peer in &peers {
-            let _in_order = lock(&peer.order);
             let goodbye = {
                 let state = lock(&peer.state);
                 state.session.is_up().then(|| state.session.header(BYE))
             };
-            peer.end(NodeLoss::Here);
+            // Without `order`: whoever drops the cluster in a decoder holds that. So a frame may
+            // still be taken, but no exit that nobody awaits.
+            peer.end(self, NodeLoss::Here);
             let mut state = lock(&peer.state);
             state.queue.extend(goodbye);
             state.is_over = true;
@@ -192,7 +243,11 @@ impl Peers {
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        self.engine.stop();
+        // Ordering: Relaxed, as in `engine_has_started`.
+        if self.engine_runs.load(Relaxed) {
+            self.engine.stop();
+        }
+        self.handle.remove_relay();
     }
 
     /// Lets the registrar monitor a process of this node.
@@ -207,8 +262,8 @@ impl Peers {
 /// The feed to all peers.
 impl Feed for Peers {
     fn send(&self, body: &[u8]) {
-        for (_, peer) in self.nodes() {
-            peer.send_always(NAME, body);
+        for (number, peer) in self.nodes() {
+            peer.send_always(number, NAME, body);
         }
     }
 
@@ -220,40 +275,17 @@ impl Feed for Peers {
 impl Receives for Peers {
     /// The engine has a peer, perhaps one that it had before.
     fn up(&self, id: PeerId) {
-        // Ordering: Relaxed, as `end` looks at all peers after its store, under their lock.
-        if self.is_over.load(Relaxed) {
-            return;
+        if let Some(peer) = self.get_or_start(id, true) {
+            peer.say_hello(self);
         }
-        let peer = {
-            let mut peers = lock(&self.peers);
-            peers
-                .entry(id.clone())
-                .or_insert_with(|| Peer::start(self, id))
-                .clone()
-        };
-        let _in_order = lock(&peer.order);
-        peer.say_hello();
     }
 
     /// The engine has lost a peer.
     fn down(&self, id: &PeerId) {
-        let Some(peer) = self.peer(id) else {
-            return;
-        };
-        let _in_order = lock(&peer.order);
-        peer.end(NodeLoss::Disconnected);
-        let number = {
-            let mut state = lock(&peer.state);
-            state.queue.clear();
-            state.is_over = true;
-            state.session.number()
-        };
-        peer.has_frames.notify_all();
-        let mut peers = lock(&self.peers);
-        // Ordering: as in `Peer::start`.
-        self.next_session.fetch_max(number + 1, Relaxed);
-        if peers.get(id).is_some_and(|other| Arc::ptr_eq(other, &peer)) {
-            peers.remove(id);
+        if let Some(peer) = self.peer(id) {
+            let _in_order = lock(&peer.order);
+            peer.end(self, NodeLoss::Disconnected);
+            self.forget(&peer);
         }
     }
 
@@ -263,19 +295,78 @@ impl Receives for Peers {
             self.counters.invalid();
             return;
         }
-        // Data may come before the engine's own notice.
-        if self.peer(id).is_none() {
-            self.up(id.clone());
+        let Ok((header, rest)) = Header::read(frame) else {
+            self.counters.invalid();
+            return;
+        };
+        // A hello may come before the engine's own notice. Other frames of a peer that is not there
+        // are late.
+        let peer = match header.kind {
+            HELLO => self.get_or_start(id.clone(), false),
+            _ => self.peer(id),
+        };
+        let Some(peer) = peer else {
+            return;
+        };
+        let is_frame = match header.kind {
+            HELLO => peer.take_hello(self, header, rest),
+            _ => peer.take(self, header, rest),
+        };
+        if is_frame.is_err() {
+            self.counters.invalid();
         }
-        if let Some(peer) = self.peer(id) {
-            peer.take(frame);
+    }
+}
+
+impl Peers {
+    /// Returns the peer with this id, which may be new. `None` after the end. `is_there` says that
+    /// the engine has told of it.
+    fn get_or_start(&self, id: PeerId, is_there: bool) -> Option<Arc<Peer>> {
+        let mut peers = lock(&self.peers);
+        // Ordering: Relaxed, as `end` stores it under this lock.
+        if self.is_over.load(Relaxed) {
+            return None;
         }
+        let peer = peers
+            .entry(id.clone())
+            .or_insert_with(|| Peer::start(self, id));
+        if is_there {
+            lock(&peer.state).is_there = true;
+        }
+        Some(peer.clone())
+    }
+
+    /// Takes a peer whose session has ended out, and ends its writer.
+    fn forget(&self, peer: &Arc<Peer>) {
+        let number = {
+            let mut state = lock(&peer.state);
+            state.queue.clear();
+            state.is_over = true;
+            state.session.number()
+        };
+        peer.has_frames.notify_all();
+        let mut peers = lock(&self.peers);
+        // Ordering: Relaxed, as in `Peer::start`.
+        self.next_session.fetch_max(number + 1, Relaxed);
+        if peers
+            .get(&peer.id)
+            .is_some_and(|other| Arc::ptr_eq(other, peer))
+        {
+            peers.remove(&peer.id);
+        }
+    }
+
+    /// Returns whether another peer of the engine has a session with this incarnation, and that one
+    /// is to stay: that of the node with the older incarnation decides.
+    fn has_better(&self, peer: &Peer, other: Incarnation) -> bool {
+        let number = self.identities.number_of(other);
+        let has_another = self.node(number).is_some_and(|up| !ptr::eq(&*up, peer));
+        has_another && self.identities.own() < other
     }
 }
 
 /// A peer of the engine.
 pub(crate) struct Peer {
-    peers: Weak<Peers>,
     id: PeerId,
     order: Mutex<()>,
     state: Mutex<PeerState>,
@@ -290,12 +381,16 @@ struct PeerState {
     session: Session,
     /// The node's number while the session is up.
     number: Option<u32>,
+    /// The most bytes of a frame that both sides take.
+    limit: usize,
     /// The other node's tags of the codecs of this one.
     their_tags: Vec<Option<u16>>,
     queue: VecDeque<Vec<u8>>,
     wakers: Vec<Waker>,
     /// The calls that wait for an answer, by the number of their frame.
     pending: HashMap<u64, Vec<Option<Pending>>>,
+    /// Whether the engine has told of the peer.
+    is_there: bool,
     is_over: bool,
     /// Whether the writer is in the engine's call.
     is_writing: bool,
@@ -307,16 +402,17 @@ impl Peer {
         let number = peers.next_session.load(Relaxed);
         let session = Session::new(peers.identities.own(), number, peers.settings.queue);
         let peer = Arc::new(Self {
-            peers: peers.own.clone(),
             id,
             order: Mutex::new(()),
             state: Mutex::new(PeerState {
                 session,
                 number: None,
+                limit: 0,
                 their_tags: Vec::new(),
                 queue: VecDeque::new(),
                 wakers: Vec::new(),
                 pending: HashMap::new(),
+                is_there: false,
                 is_over: false,
                 is_writing: false,
             }),
@@ -361,51 +457,37 @@ impl Peer {
         }
     }
 
-    fn say_hello(&self) {
-        let Some(peers) = self.peers.upgrade() else {
-            return;
-        };
+    fn say_hello(&self, peers: &Peers) {
         let mut state = lock(&self.state);
+        if let Some(other) = state.session.heard_of() {
+            if peers.has_better(self, other.0) {
+                return;
+            }
+        }
         let mut frame = state.session.header(HELLO);
-        let hello = Hello {
-            name: peers.settings.name.clone(),
-            heard: state.session.heard_of(),
-            window: peers.settings.queue,
-            codecs: peers.settings.codecs.names().map(str::to_owned).collect(),
-        };
-        hello.write(&mut frame);
+        peers.hello(state.session.heard_of()).write(&mut frame);
+        // Only the last of several hellos matters.
+        if state.queue.back().is_some_and(|last| is_hello(last)) {
+            state.queue.pop_back();
+        }
         self.queue(&mut state, frame);
     }
 
-    /// Ends the session. The caller has `order`.
-    fn end(&self, why: NodeLoss) {
+    /// Ends the session.
+    fn end(&self, peers: &Peers, why: NodeLoss) {
         let mut changes = Vec::new();
         lock(&self.state).session.end(why, &mut changes);
         changes.retain(|change| *change != Change::SayHello);
-        self.apply(&changes);
+        self.apply(peers, &changes);
     }
 
-    fn tick(&self) {
-        let Some(peers) = self.peers.upgrade() else {
-            return;
-        };
-        let _in_order = lock(&self.order);
-        let mut changes = Vec::new();
+    fn tick(self: &Arc<Self>, peers: &Peers) {
+        let since = peers.now().saturating_sub(peers.settings.lease);
         let abandoned = {
             let mut state = lock(&self.state);
-            let since = peers.now().saturating_sub(peers.settings.lease);
-            state.session.check_lease(since, &mut changes);
-            // Frames that cannot be refused have come to more than the messages that may wait.
-            if state.session.unacknowledged()
-                > MOST_UNACKNOWLEDGED + u64::from(peers.settings.queue)
-            {
-                state.session.end(NodeLoss::Overflow, &mut changes);
-            }
             if state.session.is_up() {
                 let alive = state.session.alive();
                 self.queue(&mut state, alive);
-            } else if changes.is_empty() && state.queue.len() < 4 {
-                changes.push(Change::SayHello);
             }
             // Calls for which nobody waits any more. Their replies are dropped outside of the lock.
             let mut abandoned = Vec::new();
@@ -418,29 +500,58 @@ impl Peer {
             abandoned
         };
         drop(abandoned);
-        self.apply(&changes);
+        // While a frame of the peer is taken, the peer is not silent.
+        let Ok(_in_order) = self.order.try_lock() else {
+            return;
+        };
+        let mut changes = Vec::new();
+        let is_gone = {
+            let mut state = lock(&self.state);
+            state.session.check_lease(since, &mut changes);
+            // Frames that cannot be refused have come to too many.
+            let most = MOST_UNACKNOWLEDGED + state.session.window().min(MOST_UNACKNOWLEDGED);
+            if state.session.unacknowledged() > most as u64 {
+                state.session.end(NodeLoss::Overflow, &mut changes);
+            }
+            if !state.session.is_up() && changes.is_empty() {
+                changes.push(Change::SayHello);
+            }
+            let is_silent = !state.session.is_up() && state.session.is_silent(since);
+            !state.is_there && is_silent
+        };
+        self.apply(peers, &changes);
+        if is_gone {
+            peers.forget(self);
+        }
     }
 
-    /// Does what a change asks for. The caller has `order`.
-    fn apply(&self, changes: &[Change]) {
+    /// Does what a change asks for. The caller has `order`, or the cluster ends.
+    fn apply(&self, peers: &Peers, changes: &[Change]) {
         for change in changes {
             match change {
-                Change::SayHello => self.say_hello(),
-                Change::Up => self.rose(),
-                Change::Down(why) => self.fell(*why),
+                Change::SayHello => self.say_hello(peers),
+                Change::Up => self.rose(peers),
+                Change::Down(why) => self.fell(peers, *why),
             }
         }
     }
 
-    fn rose(&self) {
-        let Some(peers) = self.peers.upgrade() else {
-            return;
-        };
-        let this = lock(&peers.peers).get(&self.id).cloned();
+    fn rose(&self, peers: &Peers) {
+        let this = peers.peer(&self.id);
         let (Some(this), Some(other)) = (this, lock(&self.state).session.other().cloned()) else {
             return;
         };
         let number = peers.identities.number_of(other.incarnation);
+        // There may be two transports to one node.
+        if let Some(up) = peers.node(number).filter(|up| !Arc::ptr_eq(up, &this)) {
+            if peers.identities.own() < other.incarnation {
+                lock(&self.state)
+                    .session
+                    .end(NodeLoss::Restarted, &mut Vec::new());
+                return;
+            }
+            up.end(peers, NodeLoss::Restarted);
+        }
         {
             let mut state = lock(&self.state);
             state.number = Some(number);
@@ -450,12 +561,14 @@ impl Peer {
                 u16::try_from(at).ok()
             };
             state.their_tags = codecs.names().map(theirs).collect();
+            let limit = usize::try_from(other.hello.limit).unwrap_or(usize::MAX);
+            state.limit = limit.min(peers.settings.frame_limit);
         }
-        peers.handle.node_up(number, &*other.hello.name);
         let mut nodes = peers.nodes.write().unwrap_or_else(PoisonError::into_inner);
         nodes.insert(number, this);
         drop(nodes);
-        peers.directory.send_all(&ToOne(&peers, self));
+        peers.handle.node_up(number, &*other.hello.name);
+        peers.directory.send_all(&ToOne(peers, self, number));
         self.wake_senders();
         peers.report(NodeChange::Up {
             node: number,
@@ -463,10 +576,7 @@ impl Peer {
         });
     }
 
-    fn fell(&self, why: NodeLoss) {
-        let Some(peers) = self.peers.upgrade() else {
-            return;
-        };
+    fn fell(&self, peers: &Peers, why: NodeLoss) {
         let (number, pending) = {
             let mut state = lock(&self.state);
             // The frames before a goodbye are still sent.
@@ -482,18 +592,26 @@ impl Peer {
             .for_each(Pending::node_down);
         if let Some(number) = number {
             let mut nodes = peers.nodes.write().unwrap_or_else(PoisonError::into_inner);
-            nodes.remove(&number);
+            let is_own = nodes.get(&number).is_some_and(|up| ptr::eq(&**up, self));
+            if is_own {
+                nodes.remove(&number);
+            }
             drop(nodes);
-            peers.directory.forget_node(number);
-            peers.handle.node_down(number);
-            peers.report(NodeChange::Down { node: number, why });
+            if is_own {
+                peers.directory.forget_node(number);
+                peers.handle.node_down(number);
+                peers.report(NodeChange::Down { node: number, why });
+            }
         }
         self.wake_senders();
     }
 
     fn wake_senders(&self) {
         let wakers = std::mem::take(&mut lock(&self.state).wakers);
-        wakers.into_iter().for_each(Waker::wake);
+        for waker in wakers {
+            // A panic of a waker is dropped.
+            drop(catch_unwind(AssertUnwindSafe(|| waker.wake())));
+        }
     }
 
     /// Polls whether a message has room. A node that is down is ready: the send then fails.
@@ -509,40 +627,42 @@ impl Peer {
         Poll::Pending
     }
 
-    /// Queues a message or a request. `make` gets the tags of the other node, makes the body, and
-    /// says which answers it waits for.
+    /// Queues a message for a node. `make` gets the other node's tags and the limit of a frame, makes
+    /// the body, and says which answers it waits for.
     ///
     /// # Errors
-    /// If there is no room, or the session is not up: `make` was not called.
+    /// If there is no room, or the node is not reached: `make` was not called.
     pub(crate) fn send_if_room<E>(
         &self,
+        node: u32,
         kind: u8,
-        make: impl FnOnce(&[Option<u16>]) -> Result<(Vec<u8>, Vec<Pending>), E>,
+        make: impl FnOnce(&[Option<u16>], usize) -> Result<(Vec<u8>, Vec<Pending>), E>,
     ) -> Result<Result<(), E>, SendError<()>> {
-        let tags = {
+        let (tags, limit, session) = {
             let state = lock(&self.state);
-            if !state.session.is_up() {
+            if state.number != Some(node) || !state.session.is_up() {
                 return Err(SendError::NodeDown(()));
             }
             if !state.session.has_room() {
-                return Err(SendError::Full(()));
+                return Err(SendError::NoRoom(()));
             }
-            state.their_tags.clone()
+            let tags = state.their_tags.clone();
+            (tags, state.limit, state.session.number())
         };
         // Code of the user runs without a lock. So another thread may take the room meanwhile: each
-        // thread that sends may exceed the window by one frame.
-        let (body, pending) = match make(&tags) {
+        // thread that sends may exceed the window by one message.
+        let (body, pending) = match make(&tags, limit) {
             Ok(made) => made,
             Err(error) => return Ok(Err(error)),
         };
         let mut state = lock(&self.state);
-        if !state.session.is_up() {
+        if state.session.number() != session || !state.session.is_up() {
             drop(state);
             // The message is lost on its way.
             pending.into_iter().for_each(Pending::node_down);
             return Ok(Ok(()));
         }
-        let (sequence, frame) = state.session.frame(kind, &body);
+        let (sequence, frame) = state.session.message(kind, &body);
         if !pending.is_empty() {
             let places = pending.into_iter().map(Some).collect();
             state.pending.insert(sequence, places);
@@ -551,35 +671,63 @@ impl Peer {
         Ok(Ok(()))
     }
 
-    /// Queues a frame that must not be refused while the session is up: an exit, an answer, or one
-    /// of the feed. They are bounded by what this node and the other one have asked for.
-    pub(crate) fn send_always(&self, kind: u8, body: &[u8]) {
+    /// Queues a frame that needs no room: a signal, an answer, or one of the feed. They are bounded
+    /// by what this node and the other one have asked for. Returns whether the node is reached.
+    pub(crate) fn send_always(&self, node: u32, kind: u8, body: &[u8]) -> bool {
         let mut state = lock(&self.state);
-        if state.session.is_up() {
+        let is_up = state.number == Some(node) && state.session.is_up();
+        if is_up {
             let (_, frame) = state.session.frame(kind, body);
             self.queue(&mut state, frame);
         }
+        is_up
     }
 
-    /// Takes a frame that has come.
-    fn take(self: &Arc<Self>, frame: &[u8]) {
-        let Some(peers) = self.peers.upgrade() else {
-            return;
-        };
+    /// Takes a hello that has come.
+    fn take_hello(&self, peers: &Peers, header: Header, rest: &[u8]) -> Result<(), DecodeError> {
+        let hello = Hello::read(rest)?;
+        // A node that has the incarnation of this one, or this one itself, is none.
+        if header.incarnation == peers.identities.own() {
+            return Err(DecodeError::Invalid);
+        }
+        let admit = || (peers.settings.admit)(&hello.name);
+        if !catch_unwind(AssertUnwindSafe(admit)).unwrap_or(false) {
+            peers.counters.refused();
+            return Ok(());
+        }
+        let _in_order = lock(&self.order);
+        if peers.has_better(self, header.incarnation) {
+            return Ok(());
+        }
+        let mut changes = Vec::new();
+        {
+            let mut state = lock(&self.state);
+            if state.is_over {
+                return Ok(());
+            }
+            let session = &mut state.session;
+            session.take_hello(header, hello, peers.now(), &mut changes);
+        }
+        self.apply(peers, &changes);
+        Ok(())
+    }
+
+    /// Takes a frame that has come, and is no hello.
+    fn take(
+        self: &Arc<Self>,
+        peers: &Peers,
+        header: Header,
+        rest: &[u8],
+    ) -> Result<(), DecodeError> {
         let _in_order = lock(&self.order);
         let mut changes = Vec::new();
-        let admit = |hello: &Hello| {
-            let admitted = catch_unwind(AssertUnwindSafe(|| (peers.settings.admit)(&hello.name)));
-            let is_admitted = admitted.unwrap_or(false);
-            if !is_admitted {
-                peers.counters.refused();
-            }
-            is_admitted
-        };
         let (taken, has_room, session) = {
             let mut state = lock(&self.state);
-            let taken = state.session.take(frame, peers.now(), admit, &mut changes);
-            let session = state.session.heard_of().map_or(0, |(_, session)| session);
+            if state.is_over {
+                return Ok(());
+            }
+            let session = state.session.number();
+            let taken = state.session.take(header, rest, peers.now(), &mut changes);
             if state.session.owes_acknowledgement() {
                 let alive = state.session.alive();
                 self.queue(&mut state, alive);
@@ -587,37 +735,33 @@ impl Peer {
             let has_room = !state.wakers.is_empty() && state.session.has_room();
             (taken, has_room, session)
         };
-        self.apply(&changes);
+        self.apply(peers, &changes);
         if has_room {
             self.wake_senders();
         }
-        match taken {
-            Ok(Taken::Nothing) => {}
-            Ok(Taken::Frame {
-                kind,
-                sequence,
-                body,
-            }) => {
-                let way: Weak<Self> = Arc::downgrade(self);
-                let answer_to = AnswerTo {
-                    way,
-                    session,
-                    sequence,
-                };
-                let input = Decoder::new(body, answer_to, &peers.identities);
-                // A panic of a decoder of the user is an invalid message.
-                let taken = catch_unwind(AssertUnwindSafe(|| self.take_body(&peers, kind, input)));
-                if !matches!(taken, Ok(Ok(()))) {
-                    peers.counters.invalid();
-                }
-            }
-            Err(_) => peers.counters.invalid(),
-        }
+        let Taken::Frame {
+            kind,
+            sequence,
+            body,
+        } = taken?
+        else {
+            return Ok(());
+        };
+        let way: Weak<Self> = Arc::downgrade(self);
+        let answer_to = AnswerTo {
+            way,
+            session,
+            sequence,
+        };
+        let input = Decoder::new(body, answer_to, &peers.identities);
+        // A panic of a decoder of the user is an invalid message.
+        let taken = catch_unwind(AssertUnwindSafe(|| self.take_body(peers, kind, input)));
+        taken.unwrap_or(Err(DecodeError::Invalid))
     }
 
     fn take_body(
         &self,
-        peers: &Arc<Peers>,
+        peers: &Peers,
         kind: u8,
         mut input: Decoder<'_>,
     ) -> Result<(), DecodeError> {
@@ -660,7 +804,7 @@ impl Peer {
                 }
             }
             NAME => {
-                let lost = peers.directory.take(&**peers, self.number(), &mut input)?;
+                let lost = peers.directory.take(peers, self.number(), &mut input)?;
                 lost.into_iter().for_each(|lost| peers.report(lost));
             }
             PUBLISH => {
@@ -668,7 +812,7 @@ impl Peer {
                 let tag = input.u16()?;
                 let answer_to = input.answer_to();
                 let bytes = input.rest();
-                for member in peers.directory.own_members(&**peers, group) {
+                for member in peers.directory.own_members(peers, group) {
                     let mut input = Decoder::new(bytes, answer_to.clone(), &peers.identities);
                     let message = peers.settings.codecs.decode(tag, &mut input)?;
                     input.end()?;
@@ -686,7 +830,7 @@ impl Peer {
         Ok(())
     }
 
-    fn take_signal(&self, peers: &Arc<Peers>, to: Pid, signal: Signal) {
+    fn take_signal(&self, peers: &Peers, to: Pid, signal: Signal) {
         let name = lock(&self.state)
             .session
             .other()
@@ -721,7 +865,9 @@ impl Peer {
             linked,
         };
         signals::write(&exit, &mut out);
-        self.send_always(SIGNAL, &out.bytes);
+        if let Some(node) = self.number() {
+            self.send_always(node, SIGNAL, &out.bytes);
+        }
     }
 
     fn number(&self) -> Option<u32> {
@@ -734,23 +880,22 @@ impl Answers for Peer {
     fn answer(&self, to: &AnswerTo, place: u8, answer: Answer) {
         let mut body = to.sequence.to_le_bytes().to_vec();
         body.push(place);
-        match answer {
-            Answer::Value(bytes) => {
-                body.push(1);
-                body.extend_from_slice(&bytes);
-            }
-            Answer::Dropped => body.push(0),
-        }
+        let value = match answer {
+            Answer::Value(bytes) => Some(bytes),
+            Answer::Dropped => None,
+        };
         let mut state = lock(&self.state);
         // The session of the call, and no later one.
-        let is_there = state
-            .session
-            .other()
-            .is_some_and(|other| other.session == to.session);
-        if is_there {
-            let (_, frame) = state.session.frame(ANSWER, &body);
-            self.queue(&mut state, frame);
+        if !state.session.is_up() || state.session.number() != to.session {
+            return;
         }
+        // An answer that is too large is one that was dropped.
+        let fits = |bytes: &Vec<u8>| ORDERED + body.len() + 1 + bytes.len() <= state.limit;
+        let value = value.filter(fits);
+        body.push(value.is_some().into());
+        body.extend(value.unwrap_or_default());
+        let (_, frame) = state.session.frame(ANSWER, &body);
+        self.queue(&mut state, frame);
     }
 
     fn unanswered(&self) -> &AtomicUsize {
@@ -758,17 +903,22 @@ impl Answers for Peer {
     }
 }
 
-/// The feed to one peer.
-struct ToOne<'a>(&'a Peers, &'a Peer);
+/// The feed to one peer, whose node has this number.
+struct ToOne<'a>(&'a Peers, &'a Peer, u32);
 
 impl Feed for ToOne<'_> {
     fn send(&self, body: &[u8]) {
-        self.1.send_always(NAME, body);
+        self.1.send_always(self.2, NAME, body);
     }
 
     fn identities(&self) -> &Identities {
         &self.0.identities
     }
+}
+
+/// Returns whether a frame of this node is a hello.
+fn is_hello(frame: &[u8]) -> bool {
+    Header::read(frame).is_ok_and(|(header, _)| header.kind == HELLO)
 }
 
 /// Reads the slot and the generation of a process of this node.

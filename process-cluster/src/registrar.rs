@@ -4,12 +4,16 @@ use process_scheduler::{
     Context, Event, EventsOf, Handle, InitError, Input, NoCommand, OutputOf, Pid, Process,
     SpawnError, Step, StepOf,
 };
-use std::sync::{Arc, Weak};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Weak},
+};
 
 /// A message is a process to monitor.
 struct Registrar {
     peers: Weak<Peers>,
     own: Option<(Handle, Pid)>,
+    watched: HashSet<Pid>,
 }
 
 /// Starts the registrar of a node.
@@ -17,6 +21,7 @@ pub(crate) fn start(handle: &Handle, peers: &Arc<Peers>) -> Result<(), SpawnErro
     let registrar = handle.spawn(Registrar {
         peers: Arc::downgrade(peers),
         own: None,
+        watched: HashSet::new(),
     })?;
     drop(peers.registrar.set(registrar));
     Ok(())
@@ -36,9 +41,21 @@ impl Process for Registrar {
     fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
         for event in events {
             match (event, self.peers.upgrade(), &self.own) {
-                (Event::Message(pid), Some(_), Some((handle, own))) => handle.monitor(*own, pid),
+                (Event::Message(pid), Some(_), Some((handle, own))) => {
+                    if self.watched.insert(pid) {
+                        handle.monitor(*own, pid);
+                    }
+                }
                 (Event::Exit { pid, .. }, Some(peers), _) => {
+                    self.watched.remove(&pid);
                     peers.directory.forget_process(&*peers, pid);
+                }
+                // The scheduler ends, or the cluster.
+                (_, Some(peers), _) => {
+                    for pid in self.watched.drain() {
+                        peers.directory.forget_process(&*peers, pid);
+                    }
+                    return Step::Done;
                 }
                 _ => return Step::Done,
             }

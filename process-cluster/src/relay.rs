@@ -53,11 +53,11 @@ fn send(peers: &Peers, to: Pid, message: BoxAny) -> Result<(), SendError<BoxAny>
     let Some((tag, length)) = codecs.tag_of(&*message) else {
         return Err(SendError::NotCarried(message));
     };
-    if length.saturating_add(HEAD) > peers.settings.frame_limit {
-        return Err(SendError::NotCarried(message));
-    }
     let mut message = Some(message);
-    let sent = peer.send_if_room(MESSAGE, |tags| {
+    let sent = peer.send_if_room(to.node(), MESSAGE, |tags, limit| {
+        if length.saturating_add(HEAD) > limit {
+            return Err(());
+        }
         let Some(theirs) = tags.get(usize::from(tag)).copied().flatten() else {
             return Err(());
         };
@@ -67,7 +67,7 @@ fn send(peers: &Peers, to: Pid, message: BoxAny) -> Result<(), SendError<BoxAny>
         out.u16(theirs);
         let message = message.take().expect("it is made once");
         codecs.encode(tag, message, &mut out);
-        if out.bytes.len() + ORDERED > peers.settings.frame_limit {
+        if out.bytes.len() + ORDERED > limit {
             // The message has become bytes, so it cannot be handed back.
             peers.counters.dead_letter();
             return Err(());
@@ -76,7 +76,8 @@ fn send(peers: &Peers, to: Pid, message: BoxAny) -> Result<(), SendError<BoxAny>
     });
     match sent {
         Ok(Ok(())) => Ok(()),
-        // The other node has no such codec; or the message was too large, and is gone.
+        // The other node has no such codec, or the message is too large. One that turned out to be
+        // too large is gone.
         Ok(Err(())) => message.map_or(Ok(()), |message| Err(SendError::NotCarried(message))),
         Err(refused) => {
             let message = message.expect("a message that was not made stays");
@@ -94,18 +95,9 @@ fn signal_to(peers: &Peers, to: Pid, signal: &Signal) -> Result<(), SendError<()
     if !signals::write(signal, &mut out) {
         return Err(SendError::NotCarried(()));
     }
-    // An exit, and the end of a relation, are bounded by the relations, which are not.
-    let is_end = matches!(
-        signal,
-        Signal::Exit { .. }
-            | Signal::Demonitor { .. }
-            | Signal::Unlink { .. }
-            | Signal::Unwatch { .. }
-    );
-    if is_end {
-        peer.send_always(SIGNAL, &out.bytes);
-        return Ok(());
+    // Signals are few beside messages, so they need no room: a link that found none would end.
+    match peer.send_always(to.node(), SIGNAL, &out.bytes) {
+        true => Ok(()),
+        false => Err(SendError::NodeDown(())),
     }
-    let sent = peer.send_if_room(SIGNAL, |_| Ok::<_, ()>((out.bytes, Vec::new())));
-    sent.map(|_| ())
 }

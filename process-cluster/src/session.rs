@@ -16,7 +16,7 @@
 //!    session, and keeps its number.
 //! 4. A frame with a sequence number is taken once, in order. A repeated one is dropped.
 //! 5. The other side acknowledges the frames that it has taken. A message is sent only while fewer
-//!    than a window of frames are not acknowledged. So a side that takes nothing costs bounded
+//!    messages than a window are not acknowledged. So a side that takes nothing costs bounded
 //!    memory.
 use crate::{
     change::NodeLoss,
@@ -24,7 +24,7 @@ use crate::{
     frame::{ALIVE, BYE, HELLO, Header, Hello, ORDERED, address},
     identity::Incarnation,
 };
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 /// The other side, as its hello tells.
 #[derive(Clone, Debug)]
@@ -67,6 +67,8 @@ pub(crate) struct Session {
     next_in: u64,
     /// How many frames the other side has taken.
     acknowledged: u64,
+    /// The numbers of the messages that the other side has not taken.
+    messages: VecDeque<u64>,
     /// How many frames of the other side this side has acknowledged.
     reported: u64,
     heard: Duration,
@@ -84,6 +86,7 @@ impl Session {
             next_out: 0,
             next_in: 0,
             acknowledged: 0,
+            messages: VecDeque::new(),
             reported: 0,
             heard: Duration::ZERO,
             window,
@@ -123,15 +126,28 @@ impl Session {
         frame
     }
 
+    /// Returns how many messages may wait for their acknowledgement.
+    pub(crate) fn window(&self) -> usize {
+        // A window of nothing would never open.
+        let window = self.other().map_or(0, |other| other.hello.window.max(4));
+        usize::try_from(window).unwrap_or(usize::MAX)
+    }
+
     /// Returns whether there is room for a message.
     pub(crate) fn has_room(&self) -> bool {
-        let window = self.other().map_or(0, |other| other.hello.window);
-        self.is_up && self.unacknowledged() < u64::from(window)
+        self.is_up && self.messages.len() < self.window()
     }
 
     /// Returns how many frames the other side has not acknowledged.
     pub(crate) fn unacknowledged(&self) -> u64 {
         self.next_out - self.acknowledged
+    }
+
+    /// Makes a frame of a message, for which there is room.
+    pub(crate) fn message(&mut self, kind: u8, body: &[u8]) -> (u64, Vec<u8>) {
+        let (sequence, frame) = self.frame(kind, body);
+        self.messages.push_back(sequence);
+        (sequence, frame)
     }
 
     /// Makes a frame with the next number. The session is up.
@@ -172,6 +188,7 @@ impl Session {
         self.number += 1;
         (self.next_out, self.next_in) = (0, 0);
         (self.acknowledged, self.reported) = (0, 0);
+        self.messages.clear();
         changes.push(Change::Down(why));
         changes.push(Change::SayHello);
     }
@@ -184,6 +201,11 @@ impl Session {
         }
     }
 
+    /// Returns whether the other side was not heard since `since`.
+    pub(crate) fn is_silent(&self, since: Duration) -> bool {
+        self.heard < since
+    }
+
     /// The lease is over if the other side was not heard since `since`.
     pub(crate) fn check_lease(&mut self, since: Duration, changes: &mut Vec<Change>) {
         if self.heard >= since {
@@ -194,29 +216,17 @@ impl Session {
         self.other = None;
     }
 
-    /// Takes a frame of the other side.
+    /// Takes a frame of the other side that is no hello.
     ///
     /// # Errors
     /// If it is no frame.
     pub(crate) fn take<'a>(
         &mut self,
-        frame: &'a [u8],
+        header: Header,
+        rest: &'a [u8],
         now: Duration,
-        admit: impl FnOnce(&Hello) -> bool,
         changes: &mut Vec<Change>,
     ) -> Result<Taken<'a>, DecodeError> {
-        let (header, rest) = Header::read(frame)?;
-        if header.kind == HELLO {
-            let hello = Hello::read(rest)?;
-            // A node that has the incarnation of this one, or this one itself, is none.
-            if header.incarnation == self.own {
-                return Err(DecodeError::Invalid);
-            }
-            if admit(&hello) {
-                self.take_hello(header, hello, now, changes);
-            }
-            return Ok(Taken::Nothing);
-        }
         let is_of_other = self.heard_of() == Some((header.incarnation, header.session));
         if !is_of_other || header.to != address(self.own, self.number) {
             // A frame of another session: the other side may not know that this one has ended.
@@ -238,6 +248,13 @@ impl Session {
                     return Err(DecodeError::Invalid);
                 }
                 self.acknowledged = self.acknowledged.max(taken);
+                while self
+                    .messages
+                    .front()
+                    .is_some_and(|message| *message < taken)
+                {
+                    self.messages.pop_front();
+                }
                 self.rise(now, changes);
                 self.heard = now;
                 if sent > self.next_in {
@@ -267,7 +284,8 @@ impl Session {
         })
     }
 
-    fn take_hello(
+    /// Takes a hello of the other side, which has another incarnation.
+    pub(crate) fn take_hello(
         &mut self,
         header: Header,
         hello: Hello,

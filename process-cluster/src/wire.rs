@@ -185,29 +185,45 @@ pub(crate) trait Answers: Send + Sync {
 #[derive(Clone)]
 pub(crate) struct AnswerTo {
     pub(crate) way: Weak<dyn Answers>,
-    /// The session and the frame of the message.
+    /// This side's session, and the frame of the message.
     pub(crate) session: u32,
     pub(crate) sequence: u64,
 }
 
-/// Counts a call of another node until it is answered.
-struct Unanswered(Weak<dyn Answers>);
+/// Answers a call of another node once: if nothing else does, by its drop.
+struct Call {
+    to: AnswerTo,
+    place: u8,
+    is_over: bool,
+}
 
-impl Unanswered {
-    fn by(to: &AnswerTo) -> Self {
+impl Call {
+    fn begin(to: AnswerTo, place: u8) -> Self {
         if let Some(way) = to.way.upgrade() {
             // Ordering: Relaxed, as it is only a count.
             way.unanswered().fetch_add(1, Relaxed);
         }
-        Self(to.way.clone())
+        Self {
+            to,
+            place,
+            is_over: false,
+        }
+    }
+
+    fn end(&mut self, answer: Answer) {
+        self.is_over = true;
+        if let Some(way) = self.to.way.upgrade() {
+            way.answer(&self.to, self.place, answer);
+            // Ordering: as above.
+            way.unanswered().fetch_sub(1, Relaxed);
+        }
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for Call {
     fn drop(&mut self) {
-        if let Some(way) = self.0.upgrade() {
-            // Ordering: as above.
-            way.unanswered().fetch_sub(1, Relaxed);
+        if !self.is_over {
+            self.end(Answer::Dropped);
         }
     }
 }
@@ -401,25 +417,16 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// If there are too few bytes.
     pub fn reply<R: Message>(&mut self) -> Result<Reply<R>, DecodeError> {
-        let place = self.u8()?;
-        let to = self.answer_to.clone();
+        let mut call = Call::begin(self.answer_to.clone(), self.u8()?);
         let identities = self.identities.clone();
-        let unanswered = Unanswered::by(&to);
         Ok(Reply::from_fn(move |answer: Result<R, _>| {
-            let _unanswered = unanswered;
-            let Some(way) = to.way.upgrade() else {
-                return;
-            };
-            let answer = match answer {
-                Ok(answer) => {
-                    let mut out = Encoder::new(&identities);
-                    answer.encode(&mut out);
-                    // Places for further answers in an answer have nobody to keep them.
-                    Answer::Value(out.bytes)
-                }
-                Err(_) => Answer::Dropped,
-            };
-            way.answer(&to, place, answer);
+            // An answer whose encoder panics is one that was dropped.
+            if let Ok(answer) = answer {
+                let mut out = Encoder::new(&identities);
+                answer.encode(&mut out);
+                // Places for further answers in an answer have nobody to keep them.
+                call.end(Answer::Value(out.bytes));
+            }
         }))
     }
 

@@ -455,7 +455,11 @@ fn name_ends_with_its_process_and_is_given_once() {
 #[test]
 fn name_of_both_sides_of_a_split_is_the_older_nodes() {
     let network = MemoryNetwork::new();
-    let [a, b] = two(&network);
+    let a = join(&network, "a", quick("a"));
+    // Their incarnations begin with the milliseconds.
+    thread::sleep(Duration::from_millis(3));
+    let b = join(&network, "b", quick("b"));
+    [&a, &b].iter().for_each(|node| node.reaches(1));
     network.cut("a", "b");
     network.cut("b", "a");
     [&a, &b].iter().for_each(|node| node.reaches(0));

@@ -77,14 +77,15 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// # Errors
     /// [`SendError::Closed`] if the process has ended, [`SendError::Full`] if its mailbox is full.
-    /// For a process on another node, the call returns the error of the relay:
-    /// [`SendError::NotFound`] if the relay does not reach the node.
+    /// For a process on another node, the call returns the error of the
+    /// [relay](crate::Relay::deliver).
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.receiver.send(message)
     }
 
     /// Sends a message, and waits while the mailbox is full. If the process is on another node, the
-    /// send does not wait, and fails as [`try_send`](Self::try_send) does.
+    /// send waits while the [way to the node](crate::Relay::poll_ready) has no room, and does not
+    /// wait for room in the mailbox.
     ///
     /// ```
     /// use process_scheduler::{Inbox, Mailbox, Scheduler, Spawn};

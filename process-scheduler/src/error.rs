@@ -32,6 +32,9 @@ pub enum SendError<M> {
     Closed(M),
     /// The mailbox is full, or the way to the node of the process.
     Full(M),
+    /// The way to the node has no room now. A [`Relay`](crate::Relay) returns this, and a sender
+    /// gets [`Full`](Self::Full), or waits for room.
+    NoRoom(M),
     /// The [`Relay`](crate::Relay) does not reach the node of the process now.
     NodeDown(M),
     /// The [`Relay`](crate::Relay) cannot carry this message: it has no codec for the type, or the
@@ -46,6 +49,7 @@ impl<M> SendError<M> {
             Self::NotFound(message)
             | Self::Closed(message)
             | Self::Full(message)
+            | Self::NoRoom(message)
             | Self::NodeDown(message)
             | Self::NotCarried(message) => message,
         }
@@ -63,6 +67,7 @@ impl<M> SendError<M> {
             Self::NotFound(message) => SendError::NotFound(f(message)),
             Self::Closed(message) => SendError::Closed(f(message)),
             Self::Full(message) => SendError::Full(f(message)),
+            Self::NoRoom(message) => SendError::NoRoom(f(message)),
             Self::NodeDown(message) => SendError::NodeDown(f(message)),
             Self::NotCarried(message) => SendError::NotCarried(f(message)),
         }
@@ -80,6 +85,7 @@ impl<M> SendError<M> {
             Self::NotFound(_) => SendError::NotFound(()),
             Self::Closed(_) => SendError::Closed(()),
             Self::Full(_) => SendError::Full(()),
+            Self::NoRoom(_) => SendError::NoRoom(()),
             Self::NodeDown(_) => SendError::NodeDown(()),
             Self::NotCarried(_) => SendError::NotCarried(()),
         }
@@ -92,6 +98,7 @@ impl<M> fmt::Debug for SendError<M> {
             Self::NotFound(_) => "NotFound(..)",
             Self::Closed(_) => "Closed(..)",
             Self::Full(_) => "Full(..)",
+            Self::NoRoom(_) => "NoRoom(..)",
             Self::NodeDown(_) => "NodeDown(..)",
             Self::NotCarried(_) => "NotCarried(..)",
         })
@@ -104,6 +111,7 @@ impl<M> fmt::Display for SendError<M> {
             Self::NotFound(_) => "there is no such process, or it takes messages of another type",
             Self::Closed(_) => "the process has ended",
             Self::Full(_) => "the mailbox is full",
+            Self::NoRoom(_) => "the way to the node has no room",
             Self::NodeDown(_) => "the node of the process is not reached",
             Self::NotCarried(_) => "the relay cannot carry the message",
         })

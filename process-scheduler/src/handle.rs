@@ -10,7 +10,11 @@ use crate::{
     deadline::Deadline, guard::Guarded, metrics::Counters, registry::Registry, remote::Relation,
     shared::Shared,
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 /// A handle of a scheduler, for any thread and any process. Cheap to clone.
 ///
@@ -195,16 +199,38 @@ impl Handle {
     /// # Errors
     /// Hands the relay back if there is one already.
     pub fn set_relay<R: Relay>(&self, relay: R) -> Result<(), R> {
-        let mut relay = Some(relay);
-        self.shared.relay.get_or_init(|| {
-            let relay = relay.take().expect("it is taken once");
-            Arc::new(Guarded::new(relay))
-        });
-        relay.map_or(Ok(()), Err)
+        let mut place = self
+            .shared
+            .relay
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if place.is_some() {
+            drop(place);
+            return Err(relay);
+        }
+        *place = Some(Arc::new(Guarded::new(relay)));
+        Ok(())
     }
 
-    pub(crate) fn relay(&self) -> Option<&dyn Relay> {
-        self.shared.relay.get().map(|relay| &**relay)
+    /// Takes the relay away: from now on no other node is reached. Returns whether there was one.
+    pub fn remove_relay(&self) -> bool {
+        let mut place = self
+            .shared
+            .relay
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let relay = place.take();
+        drop(place);
+        relay.is_some()
+    }
+
+    pub(crate) fn relay(&self) -> Option<Arc<dyn Relay>> {
+        let place = self
+            .shared
+            .relay
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        place.clone()
     }
 
     #[inline]

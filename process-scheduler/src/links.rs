@@ -101,7 +101,7 @@ impl Handle {
         let is_refused = self.route(target, Signal::Monitor { by }).is_err();
         if is_refused && (!is_remote || self.forget_relation(target, by, Relation::Monitor)) {
             // Not by `signal_here`, which would remove the note of one more monitor.
-            drop(self.signal_cell(by, no_process(target, false)));
+            drop(self.signal_cell(by, self.no_process(target, false)));
         } else if is_refused
             || self.registry().get(by).is_none()
             || (is_remote && !self.has_note(target, by, Relation::Monitor))
@@ -182,7 +182,7 @@ impl Handle {
             let has_note = other.node == self.node() && one.node != self.node();
             // Rule 6.
             if !has_note || self.forget_relation(one, other, Relation::Link) {
-                drop(self.route(other, no_process(one, true)));
+                drop(self.route(other, self.no_process(one, true)));
             }
         }
         added
@@ -278,6 +278,29 @@ impl Handle {
         }
     }
 
+    /// Returns whether a process here waits for the exit of a remote one.
+    pub(crate) fn awaits_exit(&self, local: Pid, remote: Pid, linked: bool) -> bool {
+        let relation = match linked {
+            true => Relation::Link,
+            false => Relation::Monitor,
+        };
+        self.has_note(remote, local, relation)
+    }
+
+    /// Returns the exit for a process that is related to one that does not exist, or whose node is
+    /// not reached.
+    fn no_process(&self, pid: Pid, linked: bool) -> Signal {
+        let is_there = pid.node == self.node() || self.shared.nodes.has(pid.node);
+        Signal::Exit {
+            pid,
+            reason: match is_there {
+                true => ExitReason::NoProcess,
+                false => ExitReason::NodeDown,
+            },
+            linked,
+        }
+    }
+
     fn has_note(&self, remote: Pid, local: Pid, relation: Relation) -> bool {
         remote.node != self.node() && self.shared.remote.has(remote, local, relation)
     }
@@ -323,15 +346,6 @@ impl Handle {
                 drop(self.signal_cell(local, exit(false)));
             }
         }
-    }
-}
-
-/// Returns the exit for a process that is related to one that does not exist.
-fn no_process(pid: Pid, linked: bool) -> Signal {
-    Signal::Exit {
-        pid,
-        reason: ExitReason::NoProcess,
-        linked,
     }
 }
 

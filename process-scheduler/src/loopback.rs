@@ -41,7 +41,8 @@ impl Loopback {
     pub fn connect(&self, handle: &Handle) {
         let node = handle.node();
         let mut nodes = self.nodes();
-        let others: Vec<_> = nodes.values().cloned().collect();
+        let others = nodes.values().filter(|other| other.node() != node);
+        let others: Vec<_> = others.cloned().collect();
         let old = nodes.insert(node, handle.clone());
         drop(nodes);
         drop(old);
@@ -51,15 +52,18 @@ impl Loopback {
         }
     }
 
-    /// Removes a node, and calls [`Handle::node_down`] on all others.
+    /// Removes a node, and calls [`Handle::node_down`] on all others, and on this one for each of
+    /// them.
     pub fn disconnect(&self, node: u32) {
         let mut nodes = self.nodes();
         let old = nodes.remove(&node);
         let others: Vec<_> = nodes.values().cloned().collect();
         drop(nodes);
-        drop(old);
         for other in others {
             other.node_down(node);
+            if let Some(old) = &old {
+                old.node_down(other.node());
+            }
         }
     }
 
@@ -73,7 +77,7 @@ impl Relay for Loopback {
         let node = self.nodes().get(&to.node()).cloned();
         match node {
             Some(node) => node.deliver(to, parcel),
-            None => Err(SendError::NotFound(parcel)),
+            None => Err(SendError::NodeDown(parcel)),
         }
     }
 }

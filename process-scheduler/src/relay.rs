@@ -39,7 +39,7 @@ pub trait Relay: Send + Sync + 'static {
     /// |---|---|
     /// | [`SendError::NotFound`] | it knows no such node |
     /// | [`SendError::NodeDown`] | it does not reach the node now |
-    /// | [`SendError::Full`] | too much is on its way to the node already |
+    /// | [`SendError::NoRoom`] | too much is on its way to the node already |
     /// | [`SendError::NotCarried`] | it has no codec for the message, or the message is too large |
     /// | any | it knows that the node does not accept the parcel: the error of `Handle::deliver` there |
     fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>>;

@@ -7,7 +7,13 @@ use crate::{
     worker::{self, BoxPark, WorkerContext},
 };
 use queue_spmc::deque::Worker as Deque;
-use std::{any::TypeId, fmt, io, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    any::TypeId,
+    fmt, io,
+    ops::Deref,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 use sync_shim::sim::thread::{self, JoinHandle};
 use worker_idle::{
     Wait,
@@ -305,7 +311,7 @@ impl Builder {
         let wakers = parks.iter().map(Park::waker).collect();
         let shared = Arc::new(Shared::new(self.config, stealers, wakers));
         if let Some(relay) = self.relay {
-            shared.relay.get_or_init(|| relay);
+            *shared.relay.write().unwrap_or_else(PoisonError::into_inner) = Some(relay);
         }
         #[cfg(selvedge_sim)]
         sync_shim::sim::watch(&shared);

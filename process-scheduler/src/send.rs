@@ -1,6 +1,6 @@
 //! Messages by pid, to processes of this node and of others.
 use crate::{
-    Address, Handle, Parcel, Pid, SendError,
+    Address, Handle, Parcel, Pid, SendError, Signal,
     address::Receive,
     lane::{SenderKey, Taken},
     shared::Shared,
@@ -34,7 +34,10 @@ impl Handle {
     /// [`Relay`](crate::Relay::deliver).
     pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         if to.node != self.node() {
-            return self.send_by_relay(to, message);
+            return match self.send_by_relay(to, message) {
+                Err(SendError::NoRoom(message)) => Err(SendError::Full(message)),
+                sent => sent,
+            };
         }
         let Some(cell) = self.registry().get(to) else {
             return Err(SendError::NotFound(message));
@@ -78,9 +81,15 @@ impl Handle {
     ///
     /// # Errors
     /// Those of [`try_send`](Self::try_send) for a message. A signal is refused only if there is no
-    /// such process here.
+    /// such process here. An exit of a process that is neither linked nor monitored here is dropped.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         match parcel {
+            // An exit that nobody here waits for: it comes too late, or is made up.
+            Parcel::Signal(Signal::Exit { pid, linked, .. })
+                if pid.node != self.node() && !self.awaits_exit(to, pid, linked) =>
+            {
+                Ok(())
+            }
             Parcel::Signal(signal) => {
                 let sent = self.signal_here(to, signal);
                 sent.map_err(|signal| SendError::NotFound(Parcel::Signal(signal)))
@@ -95,6 +104,9 @@ impl Handle {
         }
     }
 }
+
+/// How often a poll tries to send in a row.
+const MOST_TRIES: u32 = 16;
 
 /// A process on another node, as the receiver of an address.
 struct RemoteReceiver {
@@ -113,24 +125,23 @@ impl<M: Send + 'static> Receive<M> for RemoteReceiver {
         _: &mut Option<SenderKey>,
         waker: &Waker,
     ) -> Poll<Result<(), SendError<M>>> {
-        let poll_ready = || match self.handle.relay() {
-            Some(relay) => relay.poll_ready(self.pid.node, waker),
-            None => Poll::Ready(()),
-        };
-        if message.is_none() || poll_ready().is_pending() {
-            return Poll::Pending;
-        }
-        let Some(taken) = message.take() else {
-            return Poll::Pending;
-        };
-        match self.handle.try_send(self.pid, taken) {
-            // Another sender was faster. If the way has room again, the mailbox is full.
-            Err(SendError::Full(refused)) if poll_ready().is_pending() => {
-                *message = Some(refused);
-                Poll::Pending
+        // Another sender may be faster, again and again.
+        for _ in 0..MOST_TRIES {
+            let relay = self.handle.relay();
+            let ready = relay.map(|relay| relay.poll_ready(self.pid.node, waker));
+            if ready.is_some_and(|ready| ready.is_pending()) {
+                return Poll::Pending;
             }
-            sent => Poll::Ready(sent),
+            let Some(taken) = message.take() else {
+                return Poll::Pending;
+            };
+            match self.handle.send_by_relay(self.pid, taken) {
+                Err(SendError::NoRoom(refused)) => *message = Some(refused),
+                sent => return Poll::Ready(sent),
+            }
         }
+        waker.wake_by_ref();
+        Poll::Pending
     }
 
     fn forget_send(&self, _: SenderKey) {}

@@ -18,7 +18,7 @@ use queue_spmc::{Steal, deque::Stealer};
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
-    sync::{Arc, OnceLock},
+    sync::{Arc, RwLock},
     task::Waker,
     time::Duration,
 };
@@ -83,7 +83,7 @@ pub(crate) struct Shared {
     pub(crate) timer: Timer,
     pub(crate) names: NameTable<Pid>,
     pub(crate) groups: Mutex<HashMap<String, ProcessGroup>>,
-    pub(crate) relay: OnceLock<Arc<dyn Relay>>,
+    pub(crate) relay: RwLock<Option<Arc<dyn Relay>>>,
     pub(crate) nodes: NodeTable,
     pub(crate) remote: RemoteTable,
     /// `begun` counts the spawns. `gone` counts the processes that have ended for good, and the
@@ -119,7 +119,7 @@ impl Shared {
             timer: Timer::new(),
             names: NameTable::new(),
             groups: Mutex::new(HashMap::new()),
-            relay: OnceLock::new(),
+            relay: RwLock::new(None),
             nodes: NodeTable::new(),
             remote: RemoteTable::new(),
             begun: CachePadded::new(count::shared(AtomicU64::new(0))),

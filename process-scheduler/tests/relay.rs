@@ -128,7 +128,7 @@ fn refusal_of_another_node_has_its_reason_and_the_message() {
         Err(CallError::Refused(SendError::NotFound(())))
     );
     loopback.disconnect(2);
-    assert_eq!(address.try_send(5), Err(SendError::NotFound(5)));
+    assert_eq!(address.try_send(5), Err(SendError::NodeDown(5)));
     there.kill(deaf);
     part(&loopback);
 }
@@ -161,7 +161,7 @@ fn remote_end_and_a_lost_node_are_reported() {
     assert_eq!(lost, expected);
     assert_eq!(wait(plain_end), ExitReason::NodeDown);
     here.monitor(near, monitored);
-    assert_eq!(next(), (monitored, ExitReason::NoProcess));
+    assert_eq!(next(), (monitored, ExitReason::NodeDown));
     assert!(ends.try_recv().is_err());
     part(&loopback);
 }
@@ -313,7 +313,7 @@ fn monitor_made_on_any_node_is_reported() {
         let expected = [
             (killed, ExitReason::Killed),
             (lost, ExitReason::NodeDown),
-            (killed, ExitReason::NoProcess),
+            (killed, ExitReason::NodeDown),
         ];
         assert_eq!(reports(&here, near, &ends), expected);
     }

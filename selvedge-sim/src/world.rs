@@ -80,8 +80,8 @@ pub(crate) struct World {
     futexes: RefCell<Vec<futexes::FutexWait>>,
     /// The addresses of locks that a thread of this run has held while another waited.
     own_locks: RefCell<BTreeSet<usize>>,
-    /// Whether a thread shows its panic.
-    shows_panic: Cell<bool>,
+    /// The thread that shows its panic, or 0.
+    shows_panic: Cell<u32>,
     /// Whether the simulator itself runs, on the stack of a thread.
     is_within: Cell<bool>,
     /// A fault is due, which only happens while no thread runs.
@@ -139,7 +139,7 @@ impl World {
             network: RefCell::new(network),
             futexes: RefCell::default(),
             own_locks: RefCell::default(),
-            shows_panic: Cell::new(false),
+            shows_panic: Cell::new(0),
             is_within: Cell::new(false),
             fault_is_due: Cell::new(false),
             unserved_since: Cell::new(None),

@@ -71,8 +71,8 @@ impl Core {
     /// Requeues a task whose time slice is over, or a task of a worker that shares its time among
     /// groups. A worker that shares keeps the task, which waits for the turn of its group. A worker
     /// that does not steal keeps the task behind its other tasks, as no other worker runs it.
-    /// Otherwise the task goes to the injector, behind the tasks of all workers. If no task waits
-    /// here or in the injector, it stays here.
+    /// Otherwise the task goes to the injector, behind the tasks that wait there in the worker's
+    /// shard. If no task waits here or in the injector, it stays here.
     #[cold]
     #[inline(never)]
     fn requeue_specially(&self, task: Task) {

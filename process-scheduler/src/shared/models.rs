@@ -25,7 +25,7 @@ fn of(parks: &[ThreadPark], relay: Option<Arc<dyn Relay>>) -> Handle {
     let wakers = parks.iter().map(Park::waker).collect();
     let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
     if let Some(relay) = relay {
-        shared.relay.get_or_init(|| relay);
+        *shared.relay.write().unwrap() = Some(relay);
     }
     Handle { shared }
 }

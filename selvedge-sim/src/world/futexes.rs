@@ -16,7 +16,7 @@ const LOOKS: u32 = 100;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// How many milliseconds a panic hook waits in the system for a lock.
-const SYSTEM_WAITS_OF_PANIC: u32 = 60_000;
+const SYSTEM_WAITS_OF_PANIC: u32 = 10_000;
 
 /// A wait, until the word has another value.
 pub(super) struct FutexWait {
@@ -92,9 +92,9 @@ impl World {
     /// and a backtrace takes its time. So a wait there is one in the system: a run that went on
     /// meanwhile would be another one each time, and the hook would keep its locks if it failed.
     pub(crate) fn while_panic_is_shown(show: impl FnOnce()) {
-        Self::with_current(|world| world.shows_panic.set(true));
+        Self::with_current(|world| world.shows_panic.set(world.current.get()));
         show();
-        Self::with_current(|world| world.shows_panic.set(false));
+        Self::with_current(|world| world.shows_panic.set(0));
     }
 
     /// Returns how often a thread waits in the system for the time of a look, before it lets others
@@ -102,7 +102,7 @@ impl World {
     pub(crate) fn system_waits(&self, word: *const AtomicU32, value: u32) -> u32 {
         match !is_lock(value) || self.is_own_lock(word) {
             true => 0,
-            false if self.shows_panic.get() => SYSTEM_WAITS_OF_PANIC,
+            false if self.shows_panic.get() == self.current.get() => SYSTEM_WAITS_OF_PANIC,
             false => 1,
         }
     }
