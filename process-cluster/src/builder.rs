@@ -137,16 +137,16 @@ impl Builder {
     }
 
     /// Sets the most bytes of a frame, which is a message and 36 bytes: a mebibyte by default, at
-    /// least 4 KiB, and at most a gibibyte. Two nodes exchange what both take. Longer ones are not sent, and are not taken.
+    /// least 4 KiB, and at most a gibibyte. Two nodes exchange what both take. Longer ones are not
+    /// sent, and are not taken.
     pub fn frame_limit(mut self, bytes: usize) -> Self {
         self.settings.frame_limit = bytes.clamp(4 << 10, 1 << 30);
         self
     }
 
     /// Sets which nodes are admitted, by their names: all by default. A node that is not admitted
-    /// gets nothing but hellos, which have the names of this node and of its codecs, and is counted. A
-    /// name proves nothing by itself: let the engine check who a
-    /// peer is.
+    /// gets nothing but hellos, which have the names of this node and of its codecs, and is
+    /// counted. A name proves nothing by itself: let the engine check who a peer is.
     pub fn admit(mut self, admit: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.settings.admit = Box::new(admit);
         self
@@ -160,7 +160,8 @@ impl Builder {
     }
 
     /// Sets a hook for nodes that come and go, and for names that are lost. It runs on a thread of
-    /// its own, in the order of the changes. A hook that keeps the cluster itself keeps it for ever. A panic of the hook is dropped.
+    /// its own, in the order of the changes. A hook that keeps the cluster itself keeps it for
+    /// ever. A panic of the hook is dropped.
     pub fn on_change(mut self, hook: impl Fn(&NodeChange) + Send + Sync + 'static) -> Self {
         self.settings.on_change = Box::new(hook);
         self

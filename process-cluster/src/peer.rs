@@ -627,8 +627,8 @@ impl Peer {
         Poll::Pending
     }
 
-    /// Queues a message for a node. `make` gets the other node's tags and the limit of a frame, makes
-    /// the body, and says which answers it waits for.
+    /// Queues a message for a node. `make` gets the other node's tags and the limit of a frame,
+    /// makes the body, and says which answers it waits for.
     ///
     /// # Errors
     /// If there is no room, or the node is not reached: `make` was not called.

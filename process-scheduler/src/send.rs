@@ -81,7 +81,8 @@ impl Handle {
     ///
     /// # Errors
     /// Those of [`try_send`](Self::try_send) for a message. A signal is refused only if there is no
-    /// such process here. An exit of a process that is neither linked nor monitored here is dropped.
+    /// such process here. An exit of a process that is neither linked nor monitored here is
+    /// dropped.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         match parcel {
             // An exit that nobody here waits for: it comes too late, or is made up.

@@ -9,8 +9,8 @@
 //!    shard's lines where they are. A worker pushes what its ring has no room for into its own
 //!    shard.
 //! 2. A worker looks at its own shard first, and then at the others. One look in [`LOOKS`] begins
-//!    at another shard, a different one each time. So the oldest task of a shard waits for a bounded
-//!    number of looks of any worker, even if all workers of its shard are in long polls.
+//!    at another shard, a different one each time. So the oldest task of a shard waits for a
+//!    bounded number of looks of any worker, even if all workers of its shard are in long polls.
 //! 3. A shard is empty at the moment at which a looker finds it so, and no task goes from one shard
 //!    to another. A sleeper announces its sleep, fences, and then looks at each shard; a pusher
 //!    pushes into one of them, fences, and then looks for sleepers. So rule 5 of the

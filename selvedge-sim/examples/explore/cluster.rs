@@ -1,5 +1,5 @@
-//! Three nodes of a cluster, over a network that loses, repeats and delays frames, is cut, and whose
-//! nodes are killed and started again.
+//! Three nodes of a cluster, over a network that loses, repeats and delays frames, is cut, and
+//! whose nodes are killed and started again.
 use process_cluster::{Cluster, DecodeError, Decoder, Encoder, MemoryNetwork, Message};
 use process_scheduler::{
     CallError, Event, EventsOf, NoCommand, OutputOf, Pid, Process, Reply, Scheduler, Step, StepOf,
