@@ -55,6 +55,7 @@
 //! `BufMut` of the crate `bytes`.
 mod accept;
 mod async_fd;
+pub mod batch;
 mod bufs;
 mod lookup;
 mod options;

@@ -228,6 +228,31 @@ impl<S: Sys> Registration<S> {
         }
     }
 
+    /// Performs `op`, an operation of this crate that moves any number of datagrams, once the source
+    /// is ready; `poll_ready` polls for that. Each datagram is charged as a call. A budget that
+    /// does not suffice for all of them lets `op` begin all the same, and is then used up.
+    ///
+    /// Only the kernel's "would block" clears the readiness: a batch that is short may have been
+    /// ended by an error, which no event announces.
+    pub(crate) fn poll_many(
+        &self,
+        cx: &mut Context<'_>,
+        interest: Interest,
+        mut poll_ready: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Snapshot>>,
+        mut op: impl FnMut() -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let progress = ready!(coop_budget::poll_proceed_n(cx, u32::MAX));
+        loop {
+            let seen = ready!(poll_ready(cx))?;
+            if let Some(done) = self.attempt(seen, interest, || uninterrupted(&mut op)) {
+                let count = done.as_ref().map_or(1, |count| (*count).max(1));
+                let calls = u32::try_from(count).unwrap_or(u32::MAX);
+                progress.made_progress_n(calls.saturating_mul(CALL));
+                return Poll::Ready(done);
+            }
+        }
+    }
+
     /// Performs `op`, an operation of this crate, once if the source is ready. Fails with
     /// `WouldBlock` otherwise. Returns the error of `op`, also `Interrupted`. After the shutdown no
     /// event makes the source ready, so this then asks the kernel each time.

@@ -19,12 +19,14 @@
 //! other crates are the code that runs in production, and a thread that blocks in a socket of std
 //! is simulated, too.
 mod addresses;
+mod batches;
 mod buffers;
 mod functions;
 mod futexes;
 mod lookups;
 mod options;
 mod polls;
+mod segments;
 mod sockets;
 
 use crate::{

@@ -433,6 +433,148 @@ fn datagrams_are_cut_peeked_and_refused_as_on_the_system() {
     });
 }
 
+/// What a call for many messages returns: the result, and the length and the flags of each.
+type Batch = Result<Vec<(u32, i32)>>;
+
+fn list_of(parts: &mut [libc::iovec]) -> Vec<libc::mmsghdr> {
+    let each = parts.iter_mut().map(|part| {
+        // SAFETY: all zeros are a value of this type.
+        let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        message.msg_hdr.msg_iov = part;
+        message.msg_hdr.msg_iovlen = 1;
+        message
+    });
+    each.collect()
+}
+
+fn batch(list: &[libc::mmsghdr], count: i32) -> Batch {
+    let count = usize::try_from(count).map_err(|_| std::io::Error::last_os_error())?;
+    let each = list[..count].iter();
+    Ok(each
+        .map(|one| (one.msg_len, one.msg_hdr.msg_flags))
+        .collect())
+}
+
+/// Receives messages of up to 4 bytes.
+fn receive_many(socket: &UdpSocket, count: usize, flags: i32) -> Batch {
+    let mut to = vec![[0_u8; 4]; count];
+    let parts = to.iter_mut().map(|to| libc::iovec {
+        iov_base: to.as_mut_ptr().cast(),
+        iov_len: 4,
+    });
+    let mut parts: Vec<_> = parts.collect();
+    let mut list = list_of(&mut parts);
+    let (fd, at) = (socket.as_raw_fd(), list.as_mut_ptr());
+    // SAFETY: the pointers are valid.
+    let done = unsafe { libc::recvmmsg(fd, at, count as u32, flags, std::ptr::null_mut()) };
+    batch(&list, done)
+}
+
+/// Sends messages to the connected address, cut up if `segment` is not 0.
+fn send_many(socket: &UdpSocket, texts: &[&[u8]], segment: u16) -> Result<Vec<u32>> {
+    let mut control = [0_u64; 3];
+    let header = libc::cmsghdr {
+        cmsg_len: size_of::<libc::cmsghdr>() + 2,
+        cmsg_level: libc::SOL_UDP,
+        cmsg_type: libc::UDP_SEGMENT,
+    };
+    // SAFETY: the room is large enough, and aligned.
+    unsafe { control.as_mut_ptr().cast::<libc::cmsghdr>().write(header) };
+    control[2] = segment.into();
+    let parts = texts.iter().map(|text| libc::iovec {
+        iov_base: text.as_ptr().cast_mut().cast(),
+        iov_len: text.len(),
+    });
+    let mut parts: Vec<_> = parts.collect();
+    let mut list = list_of(&mut parts);
+    if segment > 0 {
+        for one in &mut list {
+            one.msg_hdr.msg_control = control.as_mut_ptr().cast();
+            one.msg_hdr.msg_controllen = size_of_val(&control);
+        }
+    }
+    let (fd, at, count) = (socket.as_raw_fd(), list.as_mut_ptr(), list.len() as u32);
+    // SAFETY: the pointers are valid.
+    let done = unsafe { libc::sendmmsg(fd, at, count, 0) };
+    Ok(batch(&list, done)?
+        .into_iter()
+        .map(|(len, _)| len)
+        .collect())
+}
+
+#[test]
+fn batches_of_datagrams_end_and_fail_as_on_the_system() {
+    compare(|notes| {
+        let one = UdpSocket::bind(here(0)).unwrap();
+        let other = UdpSocket::bind(here(0)).unwrap();
+        one.set_nonblocking(true).unwrap();
+        other.set_nonblocking(true).unwrap();
+        let edges = Edges::of(&other);
+        note!(notes, edges.take());
+        note!(notes, receive_many(&other, 0, 0));
+        note!(notes, receive_many(&other, 2, 0));
+        note!(notes, send_many(&one, &[b"nobody"], 0));
+        note!(notes, one.connect(other.local_addr().unwrap()));
+        note!(notes, send_many(&one, &[], 0));
+        note!(notes, send_many(&one, &[b"a", b"", b"longer", b"cd"], 0));
+        note!(notes, edges.take());
+        note!(notes, receive_many(&other, 3, 0));
+        note!(notes, edges.take());
+        note!(notes, receive_many(&other, 3, libc::MSG_DONTWAIT));
+        note!(notes, receive_many(&other, 3, 0));
+        // An error of a later message is lost.
+        note!(notes, send_many(&one, &[b"a", &[0; 70_000], b"b"], 0));
+        note!(notes, send_many(&one, &[&[0; 70_000], b"b"], 0));
+        settle();
+        note!(notes, receive_many(&other, 3, 0));
+        // The system takes 1,024 messages of a longer list.
+        note!(
+            notes,
+            send_many(&one, &[&b"x"[..]; 1_100], 0).map(|all| all.len())
+        );
+        settle();
+        let mut had = 0;
+        while let Ok(more) = receive_many(&other, 1_100, 0) {
+            had += more.len();
+        }
+        // Its buffer may have had less room than the list.
+        note!(notes, Ok(had > 100));
+        // A list of a blocking socket waits for one message, and takes the others that there are.
+        other.set_nonblocking(false).unwrap();
+        note!(notes, send_many(&one, &[b"a", b"b"], 0));
+        settle();
+        note!(notes, receive_many(&other, 4, libc::MSG_WAITFORONE));
+        other.set_nonblocking(true).unwrap();
+        // An error comes before the datagrams.
+        drop(other);
+        note!(notes, send_many(&one, &[b"refused"], 0));
+        settle();
+        note!(notes, receive_many(&one, 2, 0));
+        note!(notes, receive_many(&one, 2, 0));
+    });
+}
+
+#[test]
+fn datagrams_are_cut_up_as_on_the_system() {
+    compare(|notes| {
+        let one = UdpSocket::bind(here(0)).unwrap();
+        let other = UdpSocket::bind(here(0)).unwrap();
+        other.set_nonblocking(true).unwrap();
+        one.connect(other.local_addr().unwrap()).unwrap();
+        note!(notes, send_many(&one, &[b"aabbc", b"dd", b"e"], 2));
+        settle();
+        note!(notes, receive_many(&other, 8, 0));
+        note!(notes, send_many(&one, &[b""], 2));
+        note!(notes, send_many(&one, &[b"aaaa"], 0));
+        settle();
+        note!(notes, receive_many(&other, 8, 0));
+        note!(notes, send_many(&one, &[b"a", &[0; 2_000]], 1));
+        note!(notes, send_many(&one, &[&[0; 70_000]], 1_000));
+        settle();
+        note!(notes, receive_many(&other, 8, 0));
+    });
+}
+
 #[test]
 fn pair_of_unix_streams_passes_bytes_as_on_the_system() {
     compare(|notes| {

@@ -6,7 +6,9 @@ use crate::{
     sys::Os,
 };
 use std::{
-    fmt, io,
+    fmt,
+    future::poll_fn,
+    io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     task::{Context, Poll, ready},
 };
@@ -124,6 +126,33 @@ impl<T> Source<T> {
         op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         self.registration.poll_io(cx, Direction::Write, op)
+    }
+
+    /// Performs `op`, which moves any number of datagrams, when the socket is ready.
+    pub(crate) async fn many(
+        &self,
+        interest: Interest,
+        mut op: impl FnMut() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut wait = self.registration.wait(interest);
+        let many = |cx: &mut Context<'_>| {
+            let poll_ready = |cx: &mut Context<'_>| wait.poll_ready(cx);
+            self.registration
+                .poll_many(cx, interest, poll_ready, &mut op)
+        };
+        poll_fn(many).await
+    }
+
+    /// Polls for a [`many`](Self::many). Only the last task that polled is woken.
+    pub(crate) fn poll_many(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        op: impl FnMut() -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let poll_ready = |cx: &mut Context<'_>| self.registration.poll_ready(cx, direction);
+        let interest = direction.interest();
+        self.registration.poll_many(cx, interest, poll_ready, op)
     }
 
     /// Performs `op`, an operation of this crate, once if the socket is ready.

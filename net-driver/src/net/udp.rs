@@ -12,7 +12,7 @@ use task_io::ReadBuf;
 /// A UDP socket.
 ///
 /// Any number of tasks may send and receive at a time. To send or receive a datagram is one system
-/// call.
+/// call; [`send_many`](Self::send_many) and [`recv_many`](Self::recv_many) move up to 64 by one.
 ///
 /// ```
 /// use net_driver::{Driver, net::UdpSocket};
@@ -51,6 +51,8 @@ use task_io::ReadBuf;
 /// ```
 pub struct UdpSocket {
     source: Source<net::UdpSocket>,
+    #[cfg(not(target_os = "linux"))]
+    late: super::batch::portable::LateError,
 }
 
 impl UdpSocket {
@@ -73,7 +75,11 @@ impl UdpSocket {
     #[track_caller]
     fn new(socket: net::UdpSocket, removal: Removal) -> io::Result<Self> {
         let source = Source::new(socket, Ready::READABLE | Ready::WRITABLE, removal)?;
-        Ok(Self { source })
+        Ok(Self {
+            source,
+            #[cfg(not(target_os = "linux"))]
+            late: Default::default(),
+        })
     }
 
     /// Takes over a socket of std, which becomes non-blocking.
@@ -607,6 +613,8 @@ stream_io::readiness_methods!(
     /// }).unwrap();
     /// ```
 );
+
+mod batches;
 
 impl TryFrom<net::UdpSocket> for UdpSocket {
     type Error = io::Error;

@@ -157,6 +157,13 @@ impl Network {
         }
     }
 
+    /// Has the next call fail with this error.
+    pub(crate) fn keep_error(&mut self, id: FileId, error: Errno) {
+        if let Ok(socket) = self.datagrams(id) {
+            socket.error = Some(error);
+        }
+    }
+
     /// Gives the first datagram to `to`. Returns its length and its sender.
     pub(super) fn take_datagram(
         &mut self,

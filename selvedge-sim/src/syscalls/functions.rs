@@ -2,10 +2,10 @@
 //!
 //! Each asks the other files for an answer, and calls the function of the shared library if there
 //! is none.
-use super::{answer, buffers::part, futexes, options, polls, sockets};
+use super::{answer, batches, buffers::part, futexes, options, polls, sockets};
 use libc::{
-    c_int, c_long, c_uint, c_void, epoll_event, iovec, msghdr, nfds_t, pollfd, size_t, sockaddr,
-    socklen_t, ssize_t, timespec,
+    c_int, c_long, c_uint, c_void, epoll_event, iovec, mmsghdr, msghdr, nfds_t, pollfd, size_t,
+    sockaddr, socklen_t, ssize_t, timespec,
 };
 use std::{
     ffi::CStr,
@@ -157,6 +157,12 @@ functions! {
         // SAFETY: the caller's.
         unsafe { sockets::receive_message(fd, message, flags) }
     }
+    fn recvmmsg(
+        fd: c_int, list: *mut mmsghdr, count: c_uint, flags: c_int, limit: *mut timespec
+    ) -> c_int {
+        // SAFETY: the caller's.
+        unsafe { batches::receive(fd, list, count, flags, limit) }
+    }
     fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
         // SAFETY: the caller's.
         unsafe { sockets::send(fd, &[part(from, len)], 0, (ptr::null(), 0)) }
@@ -179,6 +185,10 @@ functions! {
     fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
         // SAFETY: the caller's.
         unsafe { sockets::send_message(fd, message, flags) }
+    }
+    fn sendmmsg(fd: c_int, list: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+        // SAFETY: the caller's.
+        unsafe { batches::send(fd, list, count, flags) }
     }
     fn epoll_create1(flags: c_int) -> c_int {
         polls::epoll_create()

@@ -3,7 +3,7 @@ use super::{
     Call, FIRST,
     addresses::{self, Name},
     buffers::{self, Sink},
-    descriptor,
+    descriptor, segments,
 };
 use crate::net::{Done, Errno, Family, Type};
 use libc::{c_int, c_void, iovec, msghdr, sockaddr, socklen_t};
@@ -274,6 +274,11 @@ pub(super) unsafe fn send_message(
         message.msg_name.cast::<sockaddr>().cast_const(),
         message.msg_namelen,
     );
+    // SAFETY: the caller's.
+    if let Some(segment) = unsafe { segments::len(message) } {
+        // SAFETY: the caller's.
+        return unsafe { segments::send(fd, parts, segment, flags, to) };
+    }
     // SAFETY: the caller's.
     unsafe { send(fd, parts, flags, to) }
 }

@@ -1,0 +1,82 @@
+//! Other Unix systems: a call for each datagram.
+//!
+//! A receive that fails after others have succeeded has taken the socket's error. So the socket
+//! keeps it ([`LateError`]), and the next batch fails with it. A send that fails takes nothing: the
+//! next batch begins with the same datagram.
+use super::{Head, MOST, Transmit};
+use crate::registration::uninterrupted;
+use socket2::{MaybeUninitSlice, SockRef};
+use std::{io, mem, mem::MaybeUninit, os::fd::BorrowedFd};
+use sync_shim::sync::Mutex;
+
+/// The error that has ended a batch of receives, for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct LateError(Mutex<Option<io::Error>>);
+
+#[cfg(test)]
+impl LateError {
+    pub(super) fn of(error: io::Error) -> Self {
+        Self(Mutex::new(Some(error)))
+    }
+}
+
+/// Receives datagrams until no slot or no datagram is left, and at most [`MOST`].
+pub(super) fn receive(
+    socket: BorrowedFd<'_>,
+    (mut bytes, len): (&mut [u8], usize),
+    heads: &mut [Head],
+    late: &LateError,
+) -> io::Result<usize> {
+    if let Some(error) = late.0.lock().take() {
+        return Err(error);
+    }
+    let mut received = 0;
+    for head in heads.iter_mut().take(MOST) {
+        let (slot, rest) = mem::take(&mut bytes).split_at_mut(len);
+        bytes = rest;
+        match uninterrupted(|| receive_one(socket, slot)) {
+            Ok(next) => *head = next,
+            Err(error) if received == 0 => return Err(error),
+            Err(error) => {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    *late.0.lock() = Some(error);
+                }
+                break;
+            }
+        }
+        received += 1;
+    }
+    Ok(received)
+}
+
+fn receive_one(socket: BorrowedFd<'_>, slot: &mut [u8]) -> io::Result<Head> {
+    let (start, len) = (slot.as_mut_ptr().cast::<MaybeUninit<u8>>(), slot.len());
+    // SAFETY: the memory is that of `slot`, which is not used meanwhile. The kernel writes only
+    // bytes there, so all of them stay initialised.
+    let to = unsafe { std::slice::from_raw_parts_mut(start, len) };
+    let mut parts = [MaybeUninitSlice::new(to)];
+    let (len, flags, from) = SockRef::from(&socket).recv_from_vectored(&mut parts)?;
+    Ok(Head {
+        from: from.as_socket().ok_or(io::ErrorKind::InvalidData)?,
+        len,
+        segment: 0,
+        is_truncated: flags.is_truncated(),
+    })
+}
+
+/// Sends datagrams until one cannot be sent, and at most [`MOST`]. Returns how many went.
+pub(crate) fn send(socket: BorrowedFd<'_>, messages: &[Transmit<'_>]) -> io::Result<usize> {
+    let (socket, mut sent) = (SockRef::from(&socket), 0);
+    for message in messages.iter().take(MOST) {
+        let done = uninterrupted(|| match message.to {
+            Some(to) => socket.send_to(message.bytes, &to.into()),
+            None => socket.send(message.bytes),
+        });
+        match done {
+            Ok(_) => sent += 1,
+            Err(error) if sent == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(sent)
+}

@@ -1,0 +1,101 @@
+use super::{portable::LateError, *};
+use std::{
+    io::ErrorKind,
+    net::{Ipv6Addr, UdpSocket},
+    os::fd::AsFd,
+};
+
+fn pair(ip: std::net::IpAddr) -> Option<(UdpSocket, UdpSocket)> {
+    let one = UdpSocket::bind((ip, 0)).ok()?;
+    let other = UdpSocket::bind((ip, 0)).unwrap();
+    for socket in [&one, &other] {
+        socket.set_nonblocking(true).unwrap();
+    }
+    Some((one, other))
+}
+
+fn received(batch: &RecvBatch) -> Vec<(&[u8], bool)> {
+    let each = batch.iter();
+    each.map(|each| (each.bytes(), each.is_truncated()))
+        .collect()
+}
+
+/// The loop for the systems that have no call for many datagrams, on this one.
+#[test]
+fn portable_loop_moves_what_the_calls_of_linux_move() {
+    for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
+        let Some((one, other)) = pair(ip) else {
+            continue; // The machine has no IPv6.
+        };
+        let (from, at) = (one.local_addr().unwrap(), other.local_addr().unwrap());
+        let messages = [&b"first"[..], b"", b"longer than the room"];
+        let sent = messages.map(|bytes| Transmit::new(bytes).to(at));
+        assert_eq!(portable::send(one.as_fd(), &sent).unwrap(), 3);
+        let (mut batch, late) = (RecvBatch::new(4, 8), LateError::default());
+        assert_eq!(batch.receive_each(other.as_fd(), &late).unwrap(), 3);
+        let expected = [(&b"first"[..], false), (b"", false), (b"longer t", true)];
+        assert_eq!(received(&batch), expected);
+        assert!(batch.iter().all(|each| each.sender() == from));
+
+        let error = batch.receive_each(other.as_fd(), &late).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        assert!(batch.is_empty(), "an error empties the batch");
+        // Nor does the end of a batch by "would block" leave an error behind.
+        one.connect(at).unwrap();
+        assert_eq!(
+            portable::send(one.as_fd(), &[Transmit::new(b"x")]).unwrap(),
+            1
+        );
+        assert_eq!(batch.receive_each(other.as_fd(), &late).unwrap(), 1);
+    }
+}
+
+#[test]
+fn portable_send_ends_before_the_datagram_that_fails() {
+    let (one, other) = pair(Ipv4Addr::LOCALHOST.into()).unwrap();
+    let (at, huge) = (other.local_addr().unwrap(), [0; 70_000]);
+    let sent = [&b"a"[..], b"b", &huge, b"c"].map(|bytes| Transmit::new(bytes).to(at));
+    assert_eq!(portable::send(one.as_fd(), &sent).unwrap(), 2);
+    let error = portable::send(one.as_fd(), &sent[2..]).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+}
+
+#[test]
+fn portable_receive_reports_a_late_error_once() {
+    let (one, other) = pair(Ipv4Addr::LOCALHOST.into()).unwrap();
+    one.send_to(b"a", other.local_addr().unwrap()).unwrap();
+    let late = LateError::of(ErrorKind::ConnectionRefused.into());
+    let mut batch = RecvBatch::new(1, 1);
+    let error = batch.receive_each(other.as_fd(), &late).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(batch.receive_each(other.as_fd(), &late).unwrap(), 1);
+}
+
+/// Fails if a count or a length is used to address memory without a check.
+#[test]
+fn segments_of_any_lengths_cover_the_bytes_once() {
+    for (len, segment) in [(0, 0), (0, 5), (5, 0), (5, 5), (6, 5), (4, 5), (5, 1)] {
+        let bytes = vec![7; len];
+        let head = Head {
+            from: (Ipv4Addr::LOCALHOST, 1).into(),
+            len,
+            segment,
+            is_truncated: false,
+        };
+        let datagram = Datagram {
+            bytes: &bytes,
+            head: &head,
+        };
+        let lens: Vec<_> = datagram.segments().map(<[u8]>::len).collect();
+        assert_eq!(lens.iter().sum::<usize>(), len);
+        let whole = if segment == 0 { len } else { segment };
+        let (last, others) = lens.split_last().expect("there is a datagram");
+        assert!(others.iter().all(|len| *len == whole) && *last <= whole);
+    }
+}
+
+#[test]
+#[should_panic(expected = "the memory of a batch can be addressed")]
+fn batch_of_more_memory_than_there_is_panics() {
+    drop(RecvBatch::new(usize::MAX, 2));
+}
