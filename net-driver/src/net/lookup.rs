@@ -39,6 +39,8 @@ mod sealed {
 
     /// Known addresses, or a name that has to be looked up.
     pub enum Addresses {
+        /// The one address, without an allocation.
+        One(SocketAddr),
         Known(Vec<SocketAddr>),
         /// The text `host:port`, or a host's name and a port.
         Named(String, Option<u16>),
@@ -56,7 +58,7 @@ macro_rules! known {
     ($($type:ty),*) => {$(
         impl Host for $type {
             fn addresses(&self) -> Addresses {
-                Addresses::Known(vec![SocketAddr::from(*self)])
+                Addresses::One(SocketAddr::from(*self))
             }
         }
     )*};
@@ -87,7 +89,7 @@ impl<const N: usize> Host for [SocketAddr; N] {
 impl Host for str {
     fn addresses(&self) -> Addresses {
         match self.parse() {
-            Ok(address) => Addresses::Known(vec![address]),
+            Ok(address) => Addresses::One(address),
             Err(_) => Addresses::Named(self.to_owned(), None),
         }
     }
@@ -103,7 +105,7 @@ impl Host for (&str, u16) {
     fn addresses(&self) -> Addresses {
         let (host, port) = *self;
         match host.parse::<IpAddr>() {
-            Ok(address) => Addresses::Known(vec![(address, port).into()]),
+            Ok(address) => Addresses::One((address, port).into()),
             Err(_) => Addresses::Named(host.to_owned(), Some(port)),
         }
     }
@@ -154,19 +156,36 @@ pub(crate) async fn first_of<R, F: Future<Output = io::Result<R>>>(
     let addresses = host.addresses();
     // The waits below may be long, and do not need the host.
     drop(host);
-    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "there is no address");
+    let mut last = None;
     for address in resolve(addresses).await? {
         match attempt(address).await {
-            Err(error) => last = error,
+            Err(error) => last = Some(error),
             done => return done,
         }
     }
-    Err(last)
+    Err(last.unwrap_or_else(no_address))
+}
+
+/// Returns the first address of the host. An address that is known costs no allocation.
+pub(crate) async fn first(host: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+    let addresses = host.addresses();
+    drop(host);
+    if let Addresses::One(address) = addresses {
+        return Ok(address);
+    }
+    let found = resolve(addresses).await?;
+    found.first().copied().ok_or_else(no_address)
+}
+
+#[cold]
+fn no_address() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "there is no address")
 }
 
 async fn resolve(addresses: Addresses) -> io::Result<Vec<SocketAddr>> {
     use std::net::ToSocketAddrs as _;
     match addresses {
+        Addresses::One(address) => Ok(vec![address]),
         Addresses::Known(known) => Ok(known),
         Addresses::Named(host, None) => {
             blocking(move || Ok(host.to_socket_addrs()?.collect())).await

@@ -158,7 +158,7 @@ impl UdpSocket {
     /// # Errors
     /// If there is no address, or the datagram is too long.
     pub async fn send_to(&self, from: &[u8], to: impl ToSocketAddrs) -> io::Result<usize> {
-        let to = lookup::first_of(to, |at| async move { Ok(at) }).await?;
+        let to = lookup::first(to).await?;
         self.source
             .writing(|| self.source.io().send_to(from, to))
             .await

@@ -89,6 +89,7 @@ pub(super) fn receive(
         let message = unsafe { header.assume_init_ref() };
         let (header, len) = (&message.msg_hdr, (message.msg_len as usize).min(len));
         let name = &room.name[..(header.msg_namelen as usize).min(NAME)];
+        #[allow(clippy::unnecessary_cast, reason = "musl has a smaller type")]
         let control = &room.control[..(header.msg_controllen as usize).min(CONTROL)];
         *head = Head {
             from: address(name).ok_or(io::ErrorKind::InvalidData)?,

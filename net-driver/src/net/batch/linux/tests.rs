@@ -83,7 +83,7 @@ fn segment_of_a_send_is_the_layout_of_c() {
     assert_eq!(control[..], expected);
     // SAFETY: any bytes are a valid header.
     let header = unsafe { control.as_ptr().cast::<cmsghdr>().read_unaligned() };
-    assert_eq!(header.cmsg_len as usize, SEGMENT);
+    assert_eq!(header.cmsg_len, SEGMENT as _);
     assert_eq!(
         (header.cmsg_level, header.cmsg_type),
         (libc::SOL_UDP, libc::UDP_SEGMENT)
