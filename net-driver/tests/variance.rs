@@ -64,8 +64,8 @@ mod sockets {
     use super::*;
     use net_driver::net::{
         AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, AsyncFdRegisterError, TcpListener,
-        TcpSocket, TcpStream, TryIoError, UdpSocket, UnixDatagram, UnixListener, UnixStream, tcp,
-        unix,
+        TcpSocket, TcpStream, TryIoError, UdpSocket, UnixDatagram, UnixListener, UnixStream, batch,
+        tcp, unix,
     };
     use std::marker::PhantomPinned;
 
@@ -74,6 +74,8 @@ mod sockets {
         AsyncFdRegisterError<Long> => AsyncFdRegisterError<Short>,
         AsyncFdReadyGuard<'static, Long> => AsyncFdReadyGuard<'a, Short>,
         AsyncFdReadyMutGuard<'static, u8> => AsyncFdReadyMutGuard<'a, u8>,
+        batch::Datagram<'static> => batch::Datagram<'a>,
+        batch::Transmit<'static> => batch::Transmit<'a>,
         tcp::ReadHalf<'static> => tcp::ReadHalf<'a>,
         tcp::WriteHalf<'static> => tcp::WriteHalf<'a>,
         unix::ReadHalf<'static> => unix::ReadHalf<'a>,
@@ -125,6 +127,9 @@ mod sockets {
     assert_impl_all!(TcpSocket: Send, Sync, Unpin);
     assert_impl_all!(TcpStream: Send, Sync, Unpin);
     assert_impl_all!(UdpSocket: Send, Sync, Unpin);
+    assert_impl_all!(batch::RecvBatch: Send, Sync, Unpin);
+    assert_impl_all!(batch::Datagram<'static>: Send, Sync, Copy);
+    assert_impl_all!(batch::Transmit<'static>: Send, Sync, Copy);
     assert_impl_all!(UnixDatagram: Send, Sync, Unpin);
     assert_impl_all!(UnixListener: Send, Sync, Unpin);
     assert_impl_all!(UnixStream: Send, Sync, Unpin);

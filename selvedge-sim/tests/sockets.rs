@@ -6,7 +6,10 @@
     target_pointer_width = "64"
 ))]
 
-use net_driver::net::{AsyncFd, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use net_driver::net::{
+    AsyncFd, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream,
+    batch::{RecvBatch, Transmit},
+};
 use selvedge_executor::spawn;
 use selvedge_sim::{Sim, explore};
 use std::os::fd::AsRawFd;
@@ -72,6 +75,52 @@ fn datagrams_and_unix_streams_work_in_a_host() {
             assert!(back == sent);
             server.await.unwrap();
             assert!(!std::path::Path::new("/simulated").exists());
+        })
+    });
+    assert!(explored.found.is_none(), "{}", explored.found.unwrap());
+}
+
+/// Fails if a task waits for an event that does not come, as after a batch that was short.
+#[test]
+fn batches_of_datagrams_come_back_from_an_echo() {
+    let explored = explore(0..100, |sim: Sim| {
+        sim.run(|| async {
+            let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let at = server.local_addr().unwrap();
+            let echo = spawn(async move {
+                let (mut batch, mut left) = (RecvBatch::new(3, 16), 20);
+                while left > 0 {
+                    let count = server.recv_many(&mut batch).await.unwrap();
+                    let mut back = Vec::new();
+                    for each in batch.iter() {
+                        back.push(Transmit::new(each.bytes()).to(each.sender()));
+                    }
+                    let mut sent = 0;
+                    while sent < count {
+                        sent += server.send_many(&back[sent..]).await.unwrap();
+                    }
+                    left -= count;
+                }
+            });
+            let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            client.connect(at).await.unwrap();
+            let mut batch = RecvBatch::new(8, 16);
+            for round in 0..4_u8 {
+                let texts: Vec<u8> = (0..5).map(|n| 5 * round + n).collect();
+                let whole = Transmit::new(&texts[..4]).segment_size(1);
+                let messages = [whole, Transmit::new(&texts[4..])];
+                assert_eq!(client.send_many(&messages).await.unwrap(), 2);
+                let mut back = Vec::new();
+                while back.len() < 5 {
+                    client.recv_many(&mut batch).await.unwrap();
+                    assert!(batch.iter().all(|each| each.sender() == at));
+                    back.extend(batch.iter().flat_map(|each| each.bytes().to_vec()));
+                }
+                // The network delivers datagrams in any order.
+                back.sort();
+                assert_eq!(back, texts);
+            }
+            echo.await.unwrap();
         })
     });
     assert!(explored.found.is_none(), "{}", explored.found.unwrap());

@@ -275,6 +275,7 @@ impl fmt::Debug for Datagram<'_> {
 pub struct Transmit<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) to: Option<SocketAddr>,
+    #[cfg(target_os = "linux")]
     pub(super) segment: u16,
 }
 
@@ -284,6 +285,7 @@ impl<'a> Transmit<'a> {
         Self {
             bytes,
             to: None,
+            #[cfg(target_os = "linux")]
             segment: 0,
         }
     }

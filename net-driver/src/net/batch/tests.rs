@@ -99,3 +99,10 @@ fn segments_of_any_lengths_cover_the_bytes_once() {
 fn batch_of_more_memory_than_there_is_panics() {
     drop(RecvBatch::new(usize::MAX, 2));
 }
+
+/// A socket has this where the system lacks the calls, and may be used where panics are caught.
+#[test]
+fn late_error_does_not_forbid_to_catch_panics() {
+    fn assert<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe + Send + Sync>() {}
+    assert::<LateError>();
+}
