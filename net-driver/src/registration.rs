@@ -228,9 +228,9 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Performs `op`, an operation of this crate that moves any number of datagrams, once the source
-    /// is ready; `poll_ready` polls for that. Each datagram is charged as a call. A budget that
-    /// does not suffice for all of them lets `op` begin all the same, and is then used up.
+    /// Performs `op`, an operation of this crate that moves any number of datagrams, once the
+    /// source is ready; `poll_ready` polls for that. Each datagram is charged as a call. A budget
+    /// that does not suffice for all of them lets `op` begin all the same, and is then used up.
     ///
     /// Only the kernel's "would block" clears the readiness: a batch that is short may have been
     /// ended by an error, which no event announces.

@@ -433,7 +433,7 @@ fn datagrams_are_cut_peeked_and_refused_as_on_the_system() {
     });
 }
 
-/// What a call for many messages returns: the result, and the length and the flags of each.
+/// The result of a call for many messages: the length and the flags of each.
 type Batch = Result<Vec<(u32, i32)>>;
 
 fn list_of(parts: &mut [libc::iovec]) -> Vec<libc::mmsghdr> {

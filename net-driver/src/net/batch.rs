@@ -85,7 +85,7 @@ pub struct RecvBatch {
     filled: usize,
 }
 
-/// What is known of a datagram besides its bytes.
+/// A datagram without its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) from: SocketAddr,
