@@ -330,13 +330,15 @@ impl<S: Sys> Registration<S> {
     }
 
     /// Performs `op`, an operation of this crate, once the source is ready; waits in the list.
-    pub(crate) async fn io<R>(
+    ///
+    /// This is no `async fn`, which would add the states of one more future to each operation.
+    pub(crate) fn io<R>(
         &self,
         interest: Interest,
         mut op: impl FnMut() -> io::Result<R>,
-    ) -> io::Result<R> {
+    ) -> impl Future<Output = io::Result<R>> {
         let mut wait = self.wait(interest);
-        poll_fn(|cx| wait.poll_io(cx, || uninterrupted(&mut op))).await
+        poll_fn(move |cx| wait.poll_io(cx, || uninterrupted(&mut op)))
     }
 
     /// Performs `op`, an operation of the user, once the source is ready; waits in the list.

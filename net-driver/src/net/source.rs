@@ -101,13 +101,19 @@ impl<T> Source<T> {
     }
 
     /// Performs `op` when the socket is readable.
-    pub(crate) async fn reading<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.registration.io(Interest::READABLE, op).await
+    pub(crate) fn reading<R>(
+        &self,
+        op: impl FnMut() -> io::Result<R>,
+    ) -> impl Future<Output = io::Result<R>> {
+        self.registration.io(Interest::READABLE, op)
     }
 
     /// Performs `op` when the socket is writable.
-    pub(crate) async fn writing<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.registration.io(Interest::WRITABLE, op).await
+    pub(crate) fn writing<R>(
+        &self,
+        op: impl FnMut() -> io::Result<R>,
+    ) -> impl Future<Output = io::Result<R>> {
+        self.registration.io(Interest::WRITABLE, op)
     }
 
     /// Polls for a [`reading`](Self::reading). Only the last task that polled is woken.
@@ -129,18 +135,17 @@ impl<T> Source<T> {
     }
 
     /// Performs `op`, which moves any number of datagrams, when the socket is ready.
-    pub(crate) async fn many(
+    pub(crate) fn many(
         &self,
         interest: Interest,
         mut op: impl FnMut() -> io::Result<usize>,
-    ) -> io::Result<usize> {
+    ) -> impl Future<Output = io::Result<usize>> {
         let mut wait = self.registration.wait(interest);
-        let many = |cx: &mut Context<'_>| {
+        poll_fn(move |cx| {
             let poll_ready = |cx: &mut Context<'_>| wait.poll_ready(cx);
             self.registration
                 .poll_many(cx, interest, poll_ready, &mut op)
-        };
-        poll_fn(many).await
+        })
     }
 
     /// Polls for a [`many`](Self::many). Only the last task that polled is woken.
