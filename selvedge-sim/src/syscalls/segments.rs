@@ -1,13 +1,19 @@
 //! Datagrams that the system cuts up (`UDP_SEGMENT`).
 //!
 //! The simulated network joins none (`UDP_GRO`), as the system need not.
-use super::{buffers::part, sockets};
+use super::{
+    buffers::{self, part},
+    sockets,
+};
 use crate::net::{Done, Errno};
 use libc::{c_int, cmsghdr, iovec, msghdr, sockaddr, socklen_t};
 use std::slice;
 
-/// The most datagrams of one call, and their bytes.
-const MOST: (usize, usize) = (128, 65_507);
+/// The most datagrams of one call.
+const MOST: usize = 128;
+
+/// The most bytes of one call.
+const LONGEST: usize = 65_507;
 
 /// Returns the length of the datagrams into which a message is to be cut up, if it says so.
 ///
@@ -51,11 +57,11 @@ pub(super) unsafe fn send(
     to: (*const sockaddr, socklen_t),
 ) -> Option<Done<i64>> {
     // SAFETY: the caller's.
-    let bytes = unsafe { super::buffers::bytes(parts) }.concat();
-    if bytes.len() > MOST.1 {
+    let bytes = unsafe { buffers::bytes(parts) }.concat();
+    if bytes.len() > LONGEST {
         return Some(Err(Errno::MessageSize));
     }
-    if bytes.len() > len * MOST.0 {
+    if bytes.len() > len * MOST {
         return Some(Err(Errno::Invalid));
     }
     let mut rest = &bytes[..];

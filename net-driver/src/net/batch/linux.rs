@@ -3,7 +3,10 @@
 //! The headers of a call are on the stack, as they have pointers. The memory that the kernel fills
 //! is a [`Room`] of the batch; it is always initialised, so what the kernel writes is read as plain
 //! bytes.
-use super::{Head, MOST, Transmit};
+use super::{
+    datagram::Head,
+    transmit::{MOST, Transmit},
+};
 use libc::{c_int, cmsghdr, iovec, mmsghdr, sockaddr_in, sockaddr_in6};
 use std::{
     io, mem,

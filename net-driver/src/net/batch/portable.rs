@@ -3,7 +3,10 @@
 //! A receive that fails after others have succeeded has taken the socket's error. So the socket
 //! keeps it ([`LateError`]), and the next batch fails with it. A send that fails takes nothing: the
 //! next batch begins with the same datagram.
-use super::{Head, MOST, Transmit};
+use super::{
+    datagram::Head,
+    transmit::{MOST, Transmit},
+};
 use crate::registration::uninterrupted;
 use socket2::{MaybeUninitSlice, SockRef};
 use std::{io, mem, mem::MaybeUninit, os::fd::BorrowedFd};

@@ -1,7 +1,7 @@
-use super::{portable::LateError, *};
+use super::{datagram::Head, portable::LateError, *};
 use std::{
     io::ErrorKind,
-    net::{Ipv6Addr, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::AsFd,
 };
 
