@@ -11,7 +11,7 @@ pub(super) struct Head {
     pub(super) is_truncated: bool,
 }
 
-/// A datagram of a [`RecvBatch`]; with GRO, several that were joined.
+/// A datagram of a [`RecvBatch`](super::RecvBatch); with GRO, several that were joined.
 ///
 /// ```
 /// use net_driver::{Driver, net::{UdpSocket, batch::{RecvBatch, Transmit}}};
