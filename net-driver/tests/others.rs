@@ -28,6 +28,30 @@ use std::{
 use support::{Workers, run};
 use worker_idle::park::Park;
 
+/// The first of several addresses counts, and no address is an error.
+#[test]
+fn send_to_takes_addresses_lists_and_texts() {
+    run(async {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let at = socket.local_addr().unwrap();
+        let list = [at, ([127, 0, 0, 1], 9).into()];
+        socket.send_to(b"a", at).await.unwrap();
+        socket.send_to(b"b", &list[..]).await.unwrap();
+        socket.send_to(b"c", at.to_string()).await.unwrap();
+        socket
+            .send_to(b"d", ("127.0.0.1", at.port()))
+            .await
+            .unwrap();
+        for expected in b"abcd" {
+            let mut to = [0; 2];
+            assert_eq!(socket.recv(&mut to).await.unwrap(), 1);
+            assert_eq!(to[0], *expected);
+        }
+        let error = socket.send_to(b"e", &list[..0]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    });
+}
+
 #[test]
 fn datagrams_of_many_senders_arrive_whole() {
     let workers = Workers::new(2);
