@@ -20,9 +20,20 @@
 //!    It has no kind, runs beside any job, and is counted in `beside`. A task starts such a job
 //!    once every write has ended. The job does not wait for a read, which may last for ever (a
 //!    pipe, a terminal).
+//! 7. Reads that follow each other are a *stream* (`read_ahead.rs`). A read job begins it, and
+//!    changes its kind to [`Kind::Ahead`] in the same critical section. Then the job only appends
+//!    bytes to the stream, by calls that leave the kernel's position alone. The task that reads may
+//!    take bytes meanwhile. Without a stream, the kernel's position is as far behind `ahead` as
+//!    `ahead` is long.
+//! 8. A task ends the stream at any time: it takes the stream out of the state, and sets the
+//!    kernel's position to where tasks have read. A job of the kind [`Kind::Ahead`] that finds no
+//!    stream ends. A task does this before it starts or awaits any operation that needs the
+//!    position, or shows the descriptor to the program. No task but the one that reads begins a
+//!    stream, and it has the file to itself.
 use crate::{
     budget::poll_proceed,
     dropped, on_blocking_thread, pool,
+    read_ahead::{self, Chunk, Found, Stamp, Stream},
     waiters::{self, Waiters},
 };
 use blocking_threads::CurrentPool;
@@ -61,6 +72,12 @@ struct State {
     /// The result of the last read if it returned no byte: its error, or `Ok` at the end of the
     /// file.
     read_nothing: Option<io::Result<()>>,
+    /// Whether nobody else has the file's position, so that the file may be read ahead.
+    is_private: bool,
+    /// The reads that follow each other (rule 7).
+    stream: Option<Stream>,
+    /// Whether the next read job begins no stream, as the last one stopped at this place.
+    has_stopped: bool,
     /// Bytes for the next system call.
     queued: Vec<u8>,
     write_error: Option<io::Error>,
@@ -73,6 +90,8 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Read,
+    /// The job reads ahead (rule 7).
+    Ahead,
     /// The job still takes the bytes that tasks append to `queued` (rule 3).
     Write,
     Seek(SeekFrom),
@@ -117,14 +136,36 @@ impl Drop for Waiting<'_> {
 }
 
 impl Cursor {
-    pub(super) fn new(file: fs::File) -> Self {
+    /// Takes over a file. `is_private` says that nobody else has its position.
+    pub(super) fn new(file: fs::File, is_private: bool) -> Self {
         let file = Arc::new(file);
-        let shared = Arc::new(Shared(Mutex::default()));
+        let state = State {
+            // A simulation would not repeat, as the times of files are those of the system.
+            is_private: is_private && !cfg!(selvedge_sim),
+            ..State::default()
+        };
+        let shared = Arc::new(Shared(Mutex::new(state)));
         Self { file, shared }
     }
 
+    /// Returns the file, for a caller that leaves its position alone.
     pub(super) fn file(&self) -> &fs::File {
         &self.file
+    }
+
+    /// Returns the file, whose position is where tasks have read. Ends reading ahead for ever, as
+    /// the caller may move the position or share it.
+    #[cfg(unix)]
+    pub(super) fn expose(&self) -> &fs::File {
+        let mut state = self.shared.lock();
+        state.is_private = false;
+        // A stream's file can seek, and its position is one that the file had.
+        let _ = state.end_stream(&self.file);
+        &self.file
+    }
+
+    fn end_stream(&self) -> io::Result<()> {
+        self.shared.lock().end_stream(&self.file)
     }
 
     /// Waits until `is_ready` returns true for the state, and then runs `f` with the lock.
@@ -180,7 +221,7 @@ impl Cursor {
         state: MutexGuard<'_, State>,
         pool: &CurrentPool,
         kind: Kind,
-        job: impl FnOnce(&fs::File, &Shared) + Send + 'static,
+        job: impl FnOnce(&fs::File, &Arc<Shared>) + Send + 'static,
     ) {
         // `enter` releases the lock. A refused job ends inside `submit`, and its end takes the
         // lock.
@@ -198,8 +239,18 @@ impl Cursor {
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(poll_proceed(cx));
         loop {
-            let mut state = ready!(self.poll_idle(cx));
+            let mut state = ready!(self.shared.poll(cx, Waiter::Reader, State::may_read));
             state.sought = None;
+            if room > 0 && state.stream.is_some() {
+                if let Some(chunk) = self.take_chunk(state, room)? {
+                    let count = chunk.bytes().len().min(room);
+                    take(&chunk.bytes()[..count]);
+                    self.give_back(chunk, count);
+                    progress.made_progress();
+                    return Poll::Ready(Ok(count));
+                }
+                continue;
+            }
             let count = state.ahead.len().min(room);
             if count > 0 || room == 0 {
                 let start = state.ahead.start;
@@ -212,10 +263,64 @@ impl Cursor {
                 progress.made_progress();
                 return Poll::Ready(end.map(|()| 0));
             }
-            let (pool, len) = (pool()?, room.min(limit));
+            let pool = pool()?;
+            let may_begin = state.is_private && !mem::take(&mut state.has_stopped);
+            let begins = may_begin && read_ahead::is_worthwhile(room, limit);
             self.start(state, &pool, Kind::Read, move |file, shared| {
-                read(file, shared, len);
+                if !(begins && begin_stream(file, shared, room, limit)) {
+                    read(file, shared, room.min(limit));
+                }
             });
+        }
+    }
+
+    /// Returns what the stream has for a read, which is no byte at the end of the file. `None` if
+    /// the caller has to look again, as a job has been started or the stream has ended.
+    fn take_chunk(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        room: usize,
+    ) -> io::Result<Option<Chunk>> {
+        let Some(stream) = &mut state.stream else {
+            return Ok(None);
+        };
+        let stamp = stream.stamp();
+        match stream.find(room) {
+            Found::Chunk(chunk) => {
+                drop(state);
+                if Stamp::of(&self.file) == Some(stamp) {
+                    return Ok(Some(chunk));
+                }
+                self.end_stream()?; // Somebody has changed the file since the job read it.
+            }
+            Found::Empty => {
+                let pool = pool()?;
+                stream.extend();
+                self.start(state, &pool, Kind::Ahead, fill_stream);
+            }
+            Found::Stopped => {
+                state.end_stream(&self.file)?;
+                state.has_stopped = true;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes back a chunk of which a task has read `count` bytes. Starts a job, if there is none
+    /// and the stream has few bytes left.
+    fn give_back(&self, chunk: Chunk, count: usize) {
+        let mut state = self.shared.lock();
+        let is_idle = state.is_idle();
+        let Some(stream) = &mut state.stream else {
+            return;
+        };
+        stream.give_back(chunk, count);
+        if is_idle && stream.is_low() {
+            // Without a pool, the read that needs one returns the error.
+            if let Ok(pool) = pool() {
+                stream.extend();
+                self.start(state, &pool, Kind::Ahead, fill_stream);
+            }
         }
     }
 
@@ -226,6 +331,7 @@ impl Cursor {
         limit: usize,
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(poll_proceed(cx));
+        self.end_stream()?;
         let may_write = |state: &State| {
             let is_open = matches!(state.job, None | Some(Kind::Write));
             state.write_error.is_some() || is_open && state.queued.len() < limit
@@ -242,7 +348,9 @@ impl Cursor {
         let pool = pool()?;
         let taken = state.queue(from, limit);
         state.read_nothing = None;
-        self.start(state, &pool, Kind::Write, write_queued);
+        self.start(state, &pool, Kind::Write, |file, shared| {
+            write_queued(file, shared);
+        });
         Poll::Ready(Ok(taken))
     }
 
@@ -257,6 +365,13 @@ impl Cursor {
     pub(super) fn poll_seek(&self, cx: &mut Context<'_>, to: SeekFrom) -> Poll<io::Result<u64>> {
         let progress = ready!(poll_proceed(cx));
         loop {
+            let mut state = self.shared.lock();
+            if state.is_ahead() {
+                let result = state.seek_at_once(&self.file, to);
+                progress.made_progress();
+                return Poll::Ready(result);
+            }
+            drop(state);
             let mut state = ready!(self.poll_idle(cx));
             let sought = state.sought.take().filter(|(place, _)| *place == to);
             if let Some((_, result)) = sought {
@@ -277,7 +392,12 @@ impl Cursor {
 
     /// Starts a seek, if there is no job.
     pub(super) fn try_start_seek(&self, to: SeekFrom) -> io::Result<()> {
-        let state = self.shared.lock();
+        let mut state = self.shared.lock();
+        if state.is_ahead() {
+            let result = state.seek_at_once(&self.file, to);
+            state.sought = Some((to, result));
+            return Ok(());
+        }
         if state.job.is_some() {
             let why = "another operation of the file has not ended: poll it to its end first";
             return Err(io::Error::other(why));
@@ -287,7 +407,8 @@ impl Cursor {
 
     /// Waits for the seek that was started, if there is one.
     pub(super) fn poll_sought(&self, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        let mut state = ready!(self.poll_idle(cx));
+        let has_sought = |state: &State| state.is_idle() || state.is_ahead();
+        let mut state = ready!(self.shared.poll(cx, Waiter::Reader, has_sought));
         let last = state.position;
         let sought = state.sought.take();
         Poll::Ready(sought.map_or(Ok(last), |(_, result)| result))
@@ -299,6 +420,7 @@ impl Cursor {
         &self,
         job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
+        self.end_stream()?;
         let running = self.when(State::is_idle, |mut state| {
             let error = state.write_error.take();
             error.map_or_else(|| Ok(self.enter(state, Kind::Other)), Err)
@@ -324,7 +446,9 @@ impl Cursor {
     }
 
     /// Makes another descriptor of the file, at the position up to which tasks have read.
+    /// Ends reading ahead for ever, as the descriptors share the position.
     pub(super) async fn try_clone(&self) -> io::Result<fs::File> {
+        self.shared.lock().is_private = false;
         let shared = self.shared.clone();
         let clone = move |file: &fs::File| rewind(file, &shared).and_then(|()| file.try_clone());
         self.run(clone).await
@@ -343,12 +467,24 @@ impl Cursor {
 
     /// Waits until there is no job, not even one of `run_beside`.
     pub(super) async fn idle(&self) {
+        let _ = self.end_stream(); // As in `expose`.
         self.when(State::is_unused, |_| ()).await;
     }
 
     /// Returns the file, at the position up to which tasks have read, if there is no job.
     pub(super) fn into_file(self) -> Result<fs::File, Self> {
-        if !self.shared.lock().is_unused() {
+        let mut state = self.shared.lock();
+        let _ = state.end_stream(&self.file); // As in `expose`.
+        let has_ahead = state.job == Some(Kind::Ahead) && state.beside == 0;
+        if has_ahead && state.is_private {
+            // The job is of no use any more, and closes its descriptor soon. The program has never
+            // seen that descriptor, and so holds no lock by it.
+            drop(state);
+            return self.file.try_clone().map_err(|_| self);
+        }
+        let is_unused = state.is_unused();
+        drop(state);
+        if !is_unused {
             return Err(self);
         }
         // This changes only the kernel's position of the file. A file that cannot seek stays as it
@@ -360,7 +496,7 @@ impl Cursor {
 }
 
 impl Running {
-    fn run<T>(mut self, job: impl FnOnce(&fs::File, &Shared) -> T) -> T {
+    fn run<T>(mut self, job: impl FnOnce(&fs::File, &Arc<Shared>) -> T) -> T {
         self.began = true;
         let file = self.file.clone().expect("only the drop takes it");
         job(&file, &self.shared)
@@ -398,6 +534,11 @@ impl Drop for Running {
             _ if self.began => {}
             Some(Kind::Read) => state.read_nothing = Some(Err(dropped())),
             Some(Kind::Write) => state.fail_write(dropped()),
+            Some(Kind::Ahead) => {
+                if let Some(stream) = &mut state.stream {
+                    stream.stop(); // The read that finds no byte starts a job, which fails, too.
+                }
+            }
             Some(Kind::Seek(to)) => state.sought = Some((to, Err(dropped()))),
             Some(Kind::Other) | None => {}
         }
@@ -437,6 +578,30 @@ impl State {
     /// Returns whether no job has the file (rule 4).
     fn is_unused(&self) -> bool {
         self.is_idle() && self.beside == 0
+    }
+
+    /// Returns whether a read need not wait.
+    fn may_read(&self) -> bool {
+        self.is_idle() || self.stream.as_ref().is_some_and(Stream::has_bytes)
+    }
+
+    /// Returns whether there is a stream, or no job but one whose stream has ended.
+    fn is_ahead(&self) -> bool {
+        self.stream.is_some() || self.job == Some(Kind::Ahead)
+    }
+
+    /// Ends the stream, if there is one (rule 8).
+    fn end_stream(&mut self, file: &fs::File) -> io::Result<()> {
+        self.stream
+            .take()
+            .map_or(Ok(()), |stream| stream.close(file))
+    }
+
+    /// Seeks where [`is_ahead`](Self::is_ahead) is true: in a file whose seeks wait for nothing.
+    fn seek_at_once(&mut self, mut file: &fs::File, to: SeekFrom) -> io::Result<u64> {
+        self.end_stream(file)?;
+        self.position = file.seek(to)?;
+        Ok(self.position)
     }
 
     /// Returns whether no write is under way, and no change of the file's length.
@@ -485,6 +650,47 @@ fn read(mut file: &fs::File, shared: &Shared, len: usize) {
     state.ahead = 0..*result.as_ref().unwrap_or(&0);
     if state.ahead.is_empty() {
         state.read_nothing = Some(result.map(drop));
+    }
+}
+
+/// Begins a stream, and reads for it. Returns false if the file is not fit for one.
+fn begin_stream(file: &fs::File, shared: &Arc<Shared>, room: usize, limit: usize) -> bool {
+    let stream = Stream::open(file, room, limit);
+    let mut state = shared.lock();
+    if stream.is_none() || !state.is_private {
+        return false;
+    }
+    state.stream = stream;
+    state.job = Some(Kind::Ahead);
+    drop(state);
+    fill_stream(file, shared);
+    true
+}
+
+/// Reads ahead until the stream has what it is to have, or has ended.
+fn fill_stream(file: &fs::File, shared: &Arc<Shared>) {
+    let mut read = 0;
+    loop {
+        let mut state = shared.lock();
+        let may_extend = read < read_ahead::MOST_IN_A_JOB;
+        let next = |stream: &mut Stream| stream.next_piece(may_extend);
+        let Some(mut piece) = state.stream.as_mut().and_then(next) else {
+            return;
+        };
+        drop(state);
+        let count = piece.read(file);
+        read += count;
+        let mut state = shared.lock();
+        let Some(stream) = &mut state.stream else {
+            return;
+        };
+        stream.add(piece, count);
+        let reader = state.reader.take();
+        drop(state);
+        waiters::wake_all(reader.into_iter());
+        if Arc::strong_count(shared) == 1 {
+            return; // The file was dropped.
+        }
     }
 }
 

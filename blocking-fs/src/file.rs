@@ -90,7 +90,7 @@ impl File {
         let path = path.as_ref().to_owned();
         on_blocking_thread(|| fs::File::open(path))
             .await
-            .map(Self::from_std)
+            .map(Self::opened)
     }
 
     /// Opens a file for writing. Empties the file if it exists, and makes it otherwise.
@@ -101,7 +101,7 @@ impl File {
         let path = path.as_ref().to_owned();
         on_blocking_thread(|| fs::File::create(path))
             .await
-            .map(Self::from_std)
+            .map(Self::opened)
     }
 
     /// Makes a file, and opens it for reading and writing.
@@ -128,7 +128,7 @@ impl File {
         let path = path.as_ref().to_owned();
         on_blocking_thread(|| fs::File::create_new(path))
             .await
-            .map(Self::from_std)
+            .map(Self::opened)
     }
 
     /// Returns options for opening a file.
@@ -153,9 +153,17 @@ impl File {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn from_std(file: fs::File) -> Self {
-        let cursor = Cursor::new(file);
+        Self::new(file, false)
+    }
+
+    /// Takes over a file that this crate has just opened. So nobody else has its position.
+    pub(super) fn opened(file: fs::File) -> Self {
+        Self::new(file, true)
+    }
+
+    fn new(file: fs::File, is_private: bool) -> Self {
         Self {
-            cursor,
+            cursor: Cursor::new(file, is_private),
             limit: BUFFER,
         }
     }
@@ -464,13 +472,13 @@ mod unix {
 
     impl AsFd for File {
         fn as_fd(&self) -> BorrowedFd<'_> {
-            self.cursor.file().as_fd()
+            self.cursor.expose().as_fd()
         }
     }
 
     impl AsRawFd for File {
         fn as_raw_fd(&self) -> RawFd {
-            self.cursor.file().as_raw_fd()
+            self.cursor.expose().as_raw_fd()
         }
     }
 

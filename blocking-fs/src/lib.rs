@@ -15,6 +15,8 @@ mod cursor;
 mod dir;
 mod file;
 mod open_options;
+#[cfg_attr(not(target_os = "linux"), path = "read_ahead/none.rs")]
+mod read_ahead;
 pub mod stdio;
 mod traits;
 mod waiters;

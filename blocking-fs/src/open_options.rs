@@ -78,7 +78,7 @@ impl OpenOptions {
         let (options, path) = (self.0.clone(), path.as_ref().to_owned());
         on_blocking_thread(move || options.open(path))
             .await
-            .map(File::from)
+            .map(File::opened)
     }
 }
 

@@ -1,0 +1,88 @@
+//! Systems on which no file is read ahead.
+use std::{fs::File, io};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stamp {}
+
+pub(crate) const MOST_IN_A_JOB: usize = 0;
+
+pub(crate) enum Chunk {}
+
+pub(crate) enum Piece {}
+
+pub(crate) enum Stream {}
+
+#[allow(dead_code)]
+pub(crate) enum Found {
+    Chunk(Chunk),
+    Empty,
+    Stopped,
+}
+
+impl Stamp {
+    pub(crate) fn of(_: &File) -> Option<Self> {
+        None
+    }
+}
+
+impl Chunk {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match *self {}
+    }
+}
+
+impl Piece {
+    pub(crate) fn read(&mut self, _: &File) -> usize {
+        match *self {}
+    }
+}
+
+pub(crate) fn is_worthwhile(_: usize, _: usize) -> bool {
+    false
+}
+
+impl Stream {
+    pub(crate) fn open(_: &File, _: usize, _: usize) -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn close(self, _: &File) -> io::Result<()> {
+        match self {}
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        match *self {}
+    }
+
+    pub(crate) fn has_bytes(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn find(&mut self, _: usize) -> Found {
+        match *self {}
+    }
+
+    pub(crate) fn give_back(&mut self, _: Chunk, _: usize) {
+        match *self {}
+    }
+
+    pub(crate) fn stop(&mut self) {
+        match *self {}
+    }
+
+    pub(crate) fn is_low(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn extend(&mut self) {
+        match *self {}
+    }
+
+    pub(crate) fn next_piece(&mut self, _: bool) -> Option<Piece> {
+        match *self {}
+    }
+
+    pub(crate) fn add(&mut self, _: Piece, _: usize) {
+        match *self {}
+    }
+}
