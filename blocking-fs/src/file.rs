@@ -77,7 +77,7 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// write, a seek, [`set_len`](Self::set_len), [`try_clone`](Self::try_clone),
 /// [`into_std`](Self::into_std). The other operations do not: they wait for earlier writes alone.
 pub struct File {
-    cursor: Cursor,
+    pub(super) cursor: Cursor,
     limit: usize,
 }
 

@@ -15,6 +15,8 @@ mod cursor;
 mod dir;
 mod file;
 mod open_options;
+#[cfg(target_os = "linux")]
+mod part;
 #[cfg_attr(not(target_os = "linux"), path = "read_ahead/none.rs")]
 mod read_ahead;
 pub mod stdio;
@@ -24,6 +26,8 @@ mod waiters;
 pub use dir::{DirBuilder, DirEntry, ReadDir, read_dir};
 pub use file::File;
 pub use open_options::OpenOptions;
+#[cfg(target_os = "linux")]
+pub use part::Part;
 pub use std::fs::FileTimes;
 
 /// Returns the pool of this thread.

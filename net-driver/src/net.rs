@@ -64,6 +64,8 @@ mod receive;
 mod receive_unix;
 mod send_to;
 mod source;
+#[cfg(target_os = "linux")]
+mod splice;
 mod split;
 mod stream_io;
 pub mod tcp;

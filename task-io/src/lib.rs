@@ -4,6 +4,8 @@
 mod async_buf_read;
 mod async_read;
 mod async_seek;
+#[cfg(target_os = "linux")]
+mod async_splice;
 mod async_write;
 mod buf_reader;
 mod buf_stream;
@@ -45,6 +47,8 @@ mod write;
 pub use async_buf_read::AsyncBufRead;
 pub use async_read::AsyncRead;
 pub use async_seek::AsyncSeek;
+#[cfg(target_os = "linux")]
+pub use async_splice::AsyncSplice;
 pub use async_write::AsyncWrite;
 pub use buf_reader::BufReader;
 pub use buf_stream::BufStream;
