@@ -48,11 +48,27 @@ const BUFFER: usize = 2 * 1024 * 1024;
 ///
 /// # Reads
 /// A read makes one system call for as much as its buffer takes, up to
-/// [`max_buf_size`](Self::max_buf_size). So wrap the file in a `BufReader` for small reads. Bytes
-/// that arrive after the read's future was dropped are kept for the next read. A seek, a write,
-/// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std)
-/// first move the file's position back, if bytes were kept. So these operations act at the place up
-/// to which the program has read.
+/// [`max_buf_size`](Self::max_buf_size). Bytes that arrive after the read's future was dropped are
+/// kept for the next read. A seek, a write, [`set_len`](Self::set_len),
+/// [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std) first move the file's position
+/// back, if bytes were kept. So these operations act at the place up to which the program has read.
+///
+/// **Reads that follow each other are read ahead**, on Linux: from the second one on, one job of
+/// the pool reads pieces of 64 KiB or more while the task takes the bytes. It is up to 1 MiB ahead,
+/// and no more than `max_buf_size`. A program does not notice, but for the time that it takes:
+///
+/// - A read looks at the file's length and its time of change (`ctime`), and returns no byte that
+///   was read before a change. So it returns what a read at that time would. Stores through a
+///   writable mapping are an exception, as the kernel does not note each of them. They are seen
+///   after the next seek, also one by 0.
+/// - Only files that this crate has opened are read ahead, and only until the program has used
+///   their descriptor, by `as_fd`, `as_raw_fd`, `try_clone` or `into_std`. So nobody sees a
+///   position of the file other than the place up to which the program has read.
+/// - Only regular files of ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlayfs are read ahead:
+///   there a look at a file waits for nothing. Files that were changed within the last 50 ms are
+///   not read ahead, nor do reads with room for 256 KiB or more.
+///
+/// In other files a small read costs as much as a large one: wrap the file in a `BufReader`.
 ///
 /// # Writes
 /// **A write returns when its bytes are buffered.** The buffered bytes are on the way to the file,
@@ -299,7 +315,8 @@ impl File {
     /// The error of a buffered write is lost, unless you call `flush` before.
     ///
     /// # Errors
-    /// Returns the file itself, if an operation is under way.
+    /// Returns the file itself, if an operation is under way. That may be a job that reads ahead,
+    /// if the program has used the file's descriptor since the last read.
     ///
     /// ```
     /// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =

@@ -92,6 +92,9 @@ static LARGE_PIPES: Mutex<usize> = Mutex::new(0);
 /// part has more than 64 KiB, the pipe has room for 1 MiB, in the first 32 such parts of the
 /// process, and for 64 KiB in the others. A job of the pool fills half a pipe. A part of a few
 /// kilobytes is sent in less time by a read and a write.
+///
+/// If the other side has closed a socket, the kernel sends the process the signal `SIGPIPE`. A Rust
+/// program ignores it, unless it is a library in a program that does not.
 pub struct Part<'a> {
     file: &'a File,
     /// The range that no job has moved into the pipe.
@@ -345,3 +348,6 @@ fn room(pipe: &fs::File) -> io::Result<usize> {
 fn large_pipes() -> MutexGuard<'static, usize> {
     LARGE_PIPES.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

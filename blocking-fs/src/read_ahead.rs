@@ -295,3 +295,6 @@ fn is_local(file: &File) -> bool {
     let found = unsafe { found.assume_init() };
     LOCAL.contains(&(found.f_type as u32))
 }
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
+mod tests;

@@ -25,7 +25,7 @@ const MOST: &[(&str, usize)] = &[
     ("worker-idle", 4), // With libc, for the processor time of the process.
     ("worker-queue", 5),
     ("blocking-threads", 3),
-    ("blocking-fs", 8),
+    ("blocking-fs", 9), // With libc, to tell file systems apart and to splice.
     ("timer-wheel", 1),
     ("sched-group", 1),
 ];
