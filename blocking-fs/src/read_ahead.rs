@@ -28,8 +28,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The most bytes that a stream has ahead of its reader. Four times as many are no faster.
-const MOST_AHEAD: usize = 1024 * 1024;
+/// The most bytes that a stream has ahead of its reader, or two pieces if these are more. Four
+/// times as many are no faster, and a server has a stream for each of its slow readers.
+const MOST_AHEAD: usize = 256 * 1024;
 
 /// A job that has read so many bytes ends, and the next one waits its turn behind the jobs of
 /// others. Until then the job goes on while its reader keeps up with it, which spares hand-overs.
@@ -100,6 +101,7 @@ pub(crate) struct Stream {
     /// The number of bytes to have ahead of the reader. 0 until a second read.
     window: usize,
     most: usize,
+    limit: usize,
     piece: usize,
     chunks: VecDeque<Chunk>,
     spare: Vec<Vec<u8>>,
@@ -171,14 +173,16 @@ impl Stream {
         if position >= stamp.len {
             return None;
         }
+        let piece = room.clamp(PIECE, LARGE).min(limit);
         Some(Self {
             stamp,
             position,
             end: position,
             goal: position.saturating_add(room as u64).min(stamp.len),
             window: 0,
-            most: MOST_AHEAD.min(limit),
-            piece: room.clamp(PIECE, LARGE).min(limit),
+            most: MOST_AHEAD.max(2 * piece).min(limit),
+            limit,
+            piece,
             chunks: VecDeque::new(),
             spare: Vec::new(),
             stopped: false,
@@ -207,7 +211,7 @@ impl Stream {
             self.spare = Vec::new();
             let (buffer, rest) = (Vec::new(), 0..0);
             Found::Chunk(Chunk { buffer, rest })
-        } else if self.stopped || room >= LARGE.min(self.most) {
+        } else if self.stopped || !is_worthwhile(room, self.limit) {
             Found::Stopped
         } else {
             Found::Empty

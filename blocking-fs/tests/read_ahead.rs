@@ -648,7 +648,7 @@ async fn agree(ops: Vec<Op>) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 64,
+        cases: 32,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
