@@ -295,6 +295,7 @@ impl Cursor {
             }
             Found::Empty => {
                 let pool = pool()?;
+                stream.widen();
                 stream.extend();
                 self.start(state, &pool, Kind::Ahead, fill_stream);
             }
@@ -681,11 +682,13 @@ fn fill_stream(file: &fs::File, shared: &Arc<Shared>) {
         let count = piece.read(file);
         read += count;
         let mut state = shared.lock();
-        let Some(stream) = &mut state.stream else {
-            return;
-        };
-        stream.add(piece, count);
         let reader = state.reader.take();
+        if let Some(stream) = &mut state.stream {
+            stream.add(piece, count);
+            if reader.is_some() && stream.has_window() {
+                stream.widen();
+            }
+        }
         drop(state);
         waiters::wake_all(reader.into_iter());
         if Arc::strong_count(shared) == 1 {

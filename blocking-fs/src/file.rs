@@ -54,9 +54,9 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// back, if bytes were kept. So these operations act at the place up to which the program has read.
 ///
 /// **Reads that follow each other are read ahead**, on Linux: from the second one on, one job of
-/// the pool reads pieces of 64 KiB or more while the task takes the bytes. It is ahead by up to
-/// 256 KiB, or by two reads, and by no more than `max_buf_size`. A program does not notice, but for
-/// the time that it takes:
+/// the pool reads pieces of 64 KiB or more while the task takes the bytes. It is ahead by two
+/// pieces, and by up to 1 MiB if reads wait for it, but by no more than `max_buf_size`. A program
+/// does not notice, but for the time that it takes:
 ///
 /// - A read looks at the file's length and its time of change (`ctime`), and returns no byte that
 ///   was read before a change. So it returns what a read at that time would. Stores through a

@@ -28,9 +28,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The most bytes that a stream has ahead of its reader, or two pieces if these are more. Four
-/// times as many are no faster, and a server has a stream for each of its slow readers.
-const MOST_AHEAD: usize = 256 * 1024;
+/// The most bytes that a stream has ahead of its reader. Four times as many are no faster.
+const MOST_AHEAD: usize = 1024 * 1024;
 
 /// A job that has read so many bytes ends, and the next one waits its turn behind the jobs of
 /// others. Until then the job goes on while its reader keeps up with it, which spares hand-overs.
@@ -180,7 +179,7 @@ impl Stream {
             end: position,
             goal: position.saturating_add(room as u64).min(stamp.len),
             window: 0,
-            most: MOST_AHEAD.max(2 * piece).min(limit),
+            most: MOST_AHEAD.min(limit),
             limit,
             piece,
             chunks: VecDeque::new(),
@@ -240,10 +239,21 @@ impl Stream {
         !self.stopped && self.end < self.stamp.len && ahead < (self.window / 2) as u64
     }
 
-    /// Sets the goal of the next job. The window grows from job to job.
-    pub(crate) fn extend(&mut self) {
+    /// Makes the window wider, as the reader found no byte or waits for one. A server has streams
+    /// of many readers that never wait, as their clients are slow: these keep a window of two
+    /// pieces.
+    pub(crate) fn widen(&mut self) {
         let wider = (self.window * 2).max(self.piece * 2);
         self.window = wider.min(self.most);
+    }
+
+    /// Returns whether the stream has a window, and so has seen a second read.
+    pub(crate) fn has_window(&self) -> bool {
+        self.window > 0
+    }
+
+    /// Sets the goal of the next job.
+    pub(crate) fn extend(&mut self) {
         let ahead = (self.end - self.position) as usize;
         let pieces = self
             .window

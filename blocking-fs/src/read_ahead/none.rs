@@ -77,6 +77,14 @@ impl Stream {
         match self.0 {}
     }
 
+    pub(crate) fn widen(&mut self) {
+        match self.0 {}
+    }
+
+    pub(crate) fn has_window(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(crate) fn extend(&mut self) {
         match self.0 {}
     }

@@ -48,14 +48,15 @@ fn window_doubles_up_to_its_limit() {
     assert_eq!(job(&mut stream, &file), [1_000]);
     assert!(!stream.is_low(), "one read alone begins no window");
     let mut windows = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..6 {
         take(&mut stream);
         assert!(matches!(stream.find(1_000), Found::Empty));
+        stream.widen();
         stream.extend();
         windows.push(job(&mut stream, &file).iter().sum::<usize>());
     }
-    assert_eq!(windows, [2, 4, 4, 4].map(|pieces| pieces * PIECE));
-    assert_eq!(windows[3], MOST_AHEAD);
+    assert_eq!(windows, [2, 4, 8, 16, 16, 16].map(|pieces| pieces * PIECE));
+    assert_eq!(windows[5], MOST_AHEAD);
 }
 
 // Fails if the buffers of a stream are not used again: then a long file takes memory without end.
@@ -70,6 +71,7 @@ fn buffers_of_a_stream_are_used_again() {
         }
         assert!(stream.spare.len() <= MOST_AHEAD / PIECE);
         if matches!(stream.find(PIECE), Found::Empty) {
+            stream.widen();
             stream.extend();
         }
     }
@@ -84,6 +86,7 @@ fn stream_stops_behind_a_short_piece() {
     let mut stream = Stream::open(&file, PIECE, usize::MAX).unwrap();
     job(&mut stream, &file);
     take(&mut stream);
+    stream.widen();
     stream.extend();
     for count in [PIECE, 10] {
         let piece = stream.next_piece(true).unwrap();
@@ -107,6 +110,7 @@ fn job_goes_on_while_its_reader_keeps_up() {
     let mut stream = Stream::open(&file, PIECE, usize::MAX).unwrap();
     job(&mut stream, &file);
     take(&mut stream);
+    stream.widen();
     stream.extend();
     let mut read = 0;
     while let Some(mut piece) = stream.next_piece(true) {
