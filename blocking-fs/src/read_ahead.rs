@@ -79,7 +79,7 @@ pub(crate) struct Piece {
     len: usize,
 }
 
-/// What a stream has for the next read.
+/// The result of a look of the next read into its stream.
 pub(crate) enum Found {
     /// A chunk. It has no byte if tasks have read the whole file.
     Chunk(Chunk),
