@@ -125,7 +125,18 @@ impl File {
     /// Returns a part of the file, to be sent over a socket. If the file ends before the range
     /// does, the part ends with the file.
     ///
-    /// [`Part`] has an example.
+    /// ```
+    /// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
+    /// #     blocking_threads::Pool::new(Default::default());
+    /// # let _entered = pool.enter();
+    /// # futures_lite::future::block_on(async {
+    /// let file = blocking_fs::File::open("Cargo.toml").await?;
+    /// let part = file.part(100..200); // `Part` has an example that sends it.
+    /// assert_eq!(part.sent(), 0);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn part(&self, range: Range<u64>) -> Part<'_> {
         Part {
             file: self,

@@ -112,8 +112,8 @@ impl Stamp {
         file.metadata().ok().map(|metadata| Self::from(&metadata))
     }
 
-    /// Returns whether any change from now on changes the stamp.
-    fn is_settled(self) -> bool {
+    /// Returns whether any change from `now` on changes the stamp.
+    fn is_settled(self, now: SystemTime) -> bool {
         let is_coarse = self.nanoseconds == 0;
         let tick = if is_coarse { COARSE_TICK } else { TICK };
         let (Ok(seconds), Ok(nanoseconds)) = (self.seconds.try_into(), self.nanoseconds.try_into())
@@ -121,7 +121,7 @@ impl Stamp {
             return false; // A change before 1970: the clock was wrong.
         };
         let changed = SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds));
-        let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
+        let age = changed.and_then(|changed| now.duration_since(changed).ok());
         age.is_some_and(|age| age > tick)
     }
 }
@@ -165,7 +165,7 @@ impl Stream {
     pub(crate) fn open(mut file: &File, room: usize, limit: usize) -> Option<Self> {
         let metadata = file.metadata().ok()?;
         let stamp = Stamp::from(&metadata);
-        if !metadata.is_file() || !stamp.is_settled() || !is_local(file) {
+        if !metadata.is_file() || !stamp.is_settled(SystemTime::now()) || !is_local(file) {
             return None;
         }
         let position = file.stream_position().ok()?;
