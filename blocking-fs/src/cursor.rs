@@ -27,7 +27,7 @@
 //!    `ahead` is long.
 //! 8. A task ends the stream at any time: it takes the stream out of the state, and sets the
 //!    kernel's position to where tasks have read. A job of the kind [`Kind::Ahead`] that finds no
-//!    stream ends. A task does this before it starts or awaits any operation that needs the
+//!    stream ends. A task does this before it awaits or starts any operation that needs the
 //!    position, or shows the descriptor to the program. No task but the one that reads begins a
 //!    stream, and it has the file to itself.
 use crate::{
@@ -199,6 +199,11 @@ impl Cursor {
     }
 
     fn enter(&self, mut state: MutexGuard<'_, State>, kind: Kind) -> Running {
+        if kind != Kind::Ahead {
+            // A read whose future was dropped may have begun a stream while the task waited for
+            // its job. As for the error, see `expose`.
+            let _ = state.end_stream(&self.file);
+        }
         state.job = Some(kind);
         state.sought = None;
         Running {
@@ -368,7 +373,11 @@ impl Cursor {
         loop {
             let mut state = self.shared.lock();
             if state.is_ahead() {
-                let result = state.seek_at_once(&self.file, to);
+                let sought = state.sought.take().filter(|(place, _)| *place == to);
+                let result = match sought {
+                    Some((_, result)) => result,
+                    None => state.seek_at_once(&self.file, to),
+                };
                 progress.made_progress();
                 return Poll::Ready(result);
             }

@@ -369,6 +369,14 @@ fn files_become_those_of_std_while_a_job_reads_ahead() {
     );
     let seek = task_io::AsyncSeekExt::seek(&mut file, SeekFrom::Start(5));
     assert_eq!(block_on(poll_once(seek)).unwrap().unwrap(), 5);
+    // The second seek takes the result of the first one.
+    task_io::AsyncSeek::start_seek(Pin::new(&mut file), SeekFrom::Current(1)).unwrap();
+    assert_eq!(
+        block_on(poll_once(file.seek(SeekFrom::Current(1))))
+            .unwrap()
+            .unwrap(),
+        6
+    );
     assert_eq!(pool.run(), 1);
 
     let (file, at) = of(on_disk.path());
