@@ -1,4 +1,14 @@
 //! The choices of a run: from the seed, or from a recorded list.
+use crate::net_settings::Chance;
+
+/// The choices of the simulated system. The simplest choice is the first: no fault, and the least
+/// time.
+pub(crate) trait Dice {
+    /// Returns a number below `count`, which is not 0.
+    fn below(&self, count: u32) -> u32;
+    /// Returns whether something of this probability happens.
+    fn once(&self, chance: Chance) -> bool;
+}
 
 /// A generator of random numbers (SplitMix64, by Steele, Lea and Flood).
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 //! `Hosts`: several hosts, their network, and their faults.
-use crate::{Net, Run, Sim};
+use crate::{Disk, Net, Run, Sim, disk_settings::check_path};
 use std::{fmt, future::Future, ops::Range, sync::Arc, time::Duration};
 
 /// The program of a host: called when the host starts, and after each restart.
@@ -21,6 +21,7 @@ pub(crate) struct Plan {
     pub(crate) start: Start,
     pub(crate) ahead: Duration,
     pub(crate) slower: u32,
+    pub(crate) disks: Vec<(&'static str, Disk)>,
     workers: usize,
 }
 
@@ -217,6 +218,7 @@ impl Hosts {
             start,
             ahead: Duration::ZERO,
             slower: 1,
+            disks: Vec::new(),
             workers,
         });
         self
@@ -297,6 +299,18 @@ impl Hosts {
     pub fn slow(mut self, host: &'static str, times: u32) -> Self {
         assert!(times > 0, "a host has some speed");
         self.plan(host).slower = times;
+        self
+    }
+
+    /// Puts a disk at a path of a host. Below that path all files of the host are simulated. The
+    /// disk is empty at first, and outlives the host's crashes.
+    ///
+    /// # Panics
+    /// If there is no such host, or the path is not absolute, or is `/`, or has a part `.` or `..`.
+    #[track_caller]
+    pub fn disk(mut self, host: &'static str, path: &'static str, disk: Disk) -> Self {
+        check_path(path);
+        self.plan(host).disks.push((path, disk));
         self
     }
 

@@ -3,6 +3,12 @@
 mod check;
 #[cfg(selvedge_sim)]
 mod choice;
+#[cfg(selvedge_sim)]
+mod disk;
+#[cfg_attr(not(selvedge_sim), allow(dead_code))]
+mod disk_settings;
+#[cfg(selvedge_sim)]
+mod errno;
 mod explore;
 mod failure;
 // Without the cfg there are no hosts, so nothing reads their settings.
@@ -34,6 +40,7 @@ mod watchdog;
 mod world;
 
 pub use check::check;
+pub use disk_settings::Disk;
 pub use explore::{Explored, Found, explore};
 pub use failure::Failure;
 pub use hosts::{Faults, Hosts};

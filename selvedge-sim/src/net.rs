@@ -28,8 +28,8 @@
 //!    Other hosts get silence. After a restart they get a reset, once they send a segment.
 mod calls;
 mod datagrams;
+mod disks;
 mod epoll;
-mod errno;
 mod files;
 mod hosts;
 mod local;
@@ -38,13 +38,16 @@ mod streams;
 mod tcp;
 mod wire;
 
+pub(crate) use crate::{
+    choice::Dice,
+    errno::{Done, Errno},
+};
 pub(crate) use calls::{Family, Type};
 pub(crate) use epoll::Change;
-pub(crate) use errno::{Done, Errno};
 pub(crate) use local::LocalName;
 pub(crate) use wire::Cut;
 
-use crate::net_settings::Chance;
+use crate::disk::Disks;
 use files::File;
 use hosts::Host;
 use std::collections::BTreeMap;
@@ -63,14 +66,6 @@ pub(crate) const OUT: u32 = 0x4;
 pub(crate) const ERR: u32 = 0x8;
 pub(crate) const HUP: u32 = 0x10;
 pub(crate) const RDHUP: u32 = 0x2000;
-
-/// The choices of the network. The simplest choice is the first: no fault, and the least time.
-pub(crate) trait Dice {
-    /// Returns a number below `count`, which is not 0.
-    fn below(&self, count: u32) -> u32;
-    /// Returns whether something of this probability happens.
-    fn once(&self, chance: Chance) -> bool;
-}
 
 /// The moment of a call.
 #[derive(Clone, Copy)]
@@ -106,6 +101,7 @@ pub(crate) struct Network {
     last_connection: u64,
     pub(crate) wires: Wires,
     queue: Queue,
+    pub(crate) disks: Disks,
     pub(crate) out: Out,
 }
 
@@ -143,7 +139,7 @@ impl Network {
         self.queue.add(at, Event::Fault(number));
     }
 
-    fn note(&mut self, host: HostId, what: &'static str, number: u64) {
+    pub(crate) fn note(&mut self, host: HostId, what: &'static str, number: u64) {
         self.out.notes.push((host, what, number));
     }
 }

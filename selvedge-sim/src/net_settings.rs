@@ -9,7 +9,7 @@ impl Chance {
     /// # Panics
     /// If `share` is not from 0 to 1.
     #[track_caller]
-    fn of(share: f64) -> Self {
+    pub(crate) fn of(share: f64) -> Self {
         assert!(
             (0.0..=1.0).contains(&share),
             "a probability is from 0 to 1, not {share}"

@@ -1,5 +1,6 @@
 //! `Sim`: the settings of runs, and one run.
 use crate::{
+    Disk,
     failure::Failure,
     order::{Order, Polls},
     trace::Event,
@@ -38,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) records_choices: bool,
     /// Whether the messages of the program's panics are not printed.
     pub(crate) is_quiet: bool,
+    /// The disks of the main function, and their paths.
+    pub(crate) disks: Vec<(&'static str, Disk)>,
 }
 
 impl Sim {
@@ -57,6 +60,7 @@ impl Sim {
                 replayed: None,
                 records_choices: false,
                 is_quiet: false,
+                disks: Vec::new(),
             },
         }
     }
@@ -129,6 +133,21 @@ impl Sim {
     /// Records the choices of the run, for [`Run::choices`].
     pub fn record_choices(mut self) -> Self {
         self.settings.records_choices = true;
+        self
+    }
+
+    /// Puts a disk at a path, for [`run`](Self::run) and [`run_main`](Self::run_main). Below that
+    /// path all files are simulated. Each run begins with an empty disk. A host has its own disks:
+    /// [`Hosts::disk`](crate::Hosts::disk).
+    ///
+    /// Without the cfg `selvedge_sim` there is no disk, and the path is the system's.
+    ///
+    /// # Panics
+    /// If the path is not absolute, or is `/`, or has a part `.` or `..`.
+    #[track_caller]
+    pub fn disk(mut self, path: &'static str, disk: Disk) -> Self {
+        crate::disk_settings::check_path(path);
+        self.settings.disks.push((path, disk));
         self
     }
 

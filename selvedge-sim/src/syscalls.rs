@@ -21,16 +21,23 @@
 mod addresses;
 mod batches;
 mod buffers;
+mod directories;
+mod file_functions;
+mod files;
 mod functions;
 mod futexes;
 mod lookups;
 mod options;
+mod paths;
 mod polls;
 mod segments;
 mod sockets;
 
 use crate::{
+    choice::Dice,
+    disk::{Opened, Volume},
     net::{Done, Errno, FileId, HostId, Moment, Network},
+    system,
     world::World,
 };
 use libc::c_int;
@@ -43,6 +50,8 @@ const FIRST: c_int = 1 << 16;
 /// Keeps the functions in the program: nothing else refers to their file.
 pub(crate) fn keep() {
     functions::keep();
+    file_functions::keep_all();
+    directories::keep();
     lookups::keep();
 }
 
@@ -96,10 +105,54 @@ impl Call<'_> {
         }
     }
 
+    /// Runs `f` for a simulated thread, in no time. Returns `None` for another one.
+    fn look<R>(f: impl FnOnce(&Call<'_>) -> R) -> Option<R> {
+        World::with_current(|world| f(&Call { world }))
+    }
+
+    /// Runs `f` with a disk, the date, and the choices.
+    fn volume<R>(&self, disk: usize, f: impl FnOnce(&mut Volume, (Duration, &dyn Dice)) -> R) -> R {
+        let date = system::date(self.world.time());
+        self.net(|net, _, moment| f(net.disks.volume(disk), (date, moment.dice)))
+    }
+
+    /// Runs `f` with an open file, its disk, the date, and the choices.
+    fn opened<R>(
+        &self,
+        file: FileId,
+        f: impl FnOnce(&mut Opened, &mut Volume, (Duration, &dyn Dice)) -> Done<R>,
+    ) -> Done<R> {
+        let date = system::date(self.world.time());
+        self.net(|net, _, moment| {
+            let (opened, volume) = net.on_disk(file)?;
+            f(opened, volume, (date, moment.dice))
+        })
+    }
+
+    fn note(&self, what: &'static str, number: u64) {
+        self.net(|net, host, _| net.note(host, what, number));
+    }
+
+    /// Notes the result of a call, or its error.
+    fn noted(&self, what: &'static str, done: Done<u64>) -> Done<u64> {
+        match done {
+            Ok(number) => self.note(what, number),
+            Err(Errno::Io) => self.note("disk error", 0),
+            Err(Errno::NoSpace) => self.note("disk full", 0),
+            Err(_) => {}
+        }
+        done
+    }
+
     /// Waits for news of a file. Returns false if the time ran out.
     fn wait(&self, file: FileId, limit: Option<Duration>) -> bool {
         self.world.wait_for(file, limit)
     }
+}
+
+/// Returns the date, if a simulated thread calls this.
+fn date_of_current() -> Option<Duration> {
+    World::with_current(|world| system::date(world.time()))
 }
 
 /// Returns the descriptor that the program gets for one of a host.
@@ -115,19 +168,31 @@ fn number_of(error: Errno) -> c_int {
         Errno::AddressInUse => libc::EADDRINUSE,
         Errno::AddressNotAvailable => libc::EADDRNOTAVAIL,
         Errno::BadDescriptor => libc::EBADF,
+        Errno::Busy => libc::EBUSY,
         Errno::ConnectionRefused => libc::ECONNREFUSED,
         Errno::ConnectionReset => libc::ECONNRESET,
+        Errno::CrossDevice => libc::EXDEV,
         Errno::DestinationRequired => libc::EDESTADDRREQ,
+        Errno::DirectoryNotEmpty => libc::ENOTEMPTY,
         Errno::Exists => libc::EEXIST,
         Errno::FamilyNotSupported => libc::EAFNOSUPPORT,
+        Errno::FileTooLarge => libc::EFBIG,
         Errno::InProgress => libc::EINPROGRESS,
         Errno::Invalid => libc::EINVAL,
+        Errno::Io => libc::EIO,
+        Errno::IsDirectory => libc::EISDIR,
         Errno::IsConnected => libc::EISCONN,
+        Errno::Loop => libc::ELOOP,
         Errno::MessageSize => libc::EMSGSIZE,
+        Errno::NameTooLong => libc::ENAMETOOLONG,
         Errno::NetworkUnreachable => libc::ENETUNREACH,
+        Errno::NoDevice => libc::ENODEV,
         Errno::NoEntry => libc::ENOENT,
         Errno::NoProtocolOption => libc::ENOPROTOOPT,
+        Errno::NoSeek => libc::ESPIPE,
+        Errno::NoSpace => libc::ENOSPC,
         Errno::NotConnected => libc::ENOTCONN,
+        Errno::NotDirectory => libc::ENOTDIR,
         Errno::NotPermitted => libc::EPERM,
         Errno::NotSocket => libc::ENOTSOCK,
         Errno::NotSupported => libc::EOPNOTSUPP,

@@ -11,7 +11,7 @@
 //!    which has a thread of its own, has the same keys.
 //! 3. All other threads get what the system says.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-pub(crate) use linux::{begin, epoch, set_ahead};
+pub(crate) use linux::{begin, date, epoch, set_ahead};
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 pub(crate) use elsewhere::{begin, epoch, set_ahead};
@@ -66,6 +66,12 @@ mod linux {
         AHEAD.set(time);
     }
 
+    /// Returns the date that the host shows whose thread runs, after so much of the run.
+    pub(crate) fn date(since_epoch: Duration) -> Duration {
+        let ahead = AHEAD.try_with(Cell::get).unwrap_or_default();
+        Duration::from_secs(DATE as u64) + ahead + since_epoch
+    }
+
     /// Returns the time at which each run begins, and its distance from the start of the system.
     fn epochs() -> (Instant, Duration) {
         static EPOCH: OnceLock<(Instant, Duration)> = OnceLock::new();
@@ -104,8 +110,7 @@ mod linux {
         let since_epoch = sync_shim::sim::since_epoch()?;
         Some(match clock {
             libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => {
-                let ahead = AHEAD.try_with(Cell::get).unwrap_or_default();
-                Duration::from_secs(DATE as u64) + ahead + since_epoch
+                date(since_epoch)
             }
             // A thread's processor time, and the process's, pass as the virtual time does.
             libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => since_epoch,

@@ -117,7 +117,10 @@ impl World {
         let for_program = Random::new(for_choices.next());
         let rule = Rule::new(settings.order, settings.polls, &mut for_choices);
         let mut network = Network::default();
-        network.add_host("main");
+        let host = network.add_host("main");
+        for (at, disk) in &settings.disks {
+            network.disks.mount(host, at, disk.clone());
+        }
         let choices = Choices::new(settings.replayed.take(), settings.records_choices);
         Box::new(Self {
             run: Run::new(),

@@ -62,7 +62,7 @@ impl Network {
             Kind::Listener(_) | Kind::LocalListener(_) | Kind::Local(_) => {
                 return Err(Errno::Invalid);
             }
-            Kind::Poll(_) | Kind::Counter(_) => return Err(Errno::NotSocket),
+            Kind::Poll(_) | Kind::Counter(_) | Kind::OnDisk(_) => return Err(Errno::NotSocket),
         };
         if local.is_some() {
             return Err(Errno::Invalid);
@@ -87,7 +87,7 @@ impl Network {
             Kind::Stream(_) | Kind::Listener(_) => self.connect_stream(host, id, to, moment),
             Kind::Datagrams(_) => self.connect_datagrams(host, id, to),
             Kind::Local(_) | Kind::LocalListener(_) => Err(Errno::FamilyNotSupported),
-            Kind::Poll(_) | Kind::Counter(_) => Err(Errno::NotSocket),
+            Kind::Poll(_) | Kind::Counter(_) | Kind::OnDisk(_) => Err(Errno::NotSocket),
         }
     }
 
@@ -98,7 +98,7 @@ impl Network {
             Kind::Listener(listener) => listener.local,
             Kind::Datagrams(datagrams) => datagrams.local.unwrap_or(any(datagrams.is_ipv6())),
             Kind::Local(_) | Kind::LocalListener(_) => return Err(Errno::NotSupported),
-            Kind::Poll(_) | Kind::Counter(_) => return Err(Errno::NotSocket),
+            Kind::Poll(_) | Kind::Counter(_) | Kind::OnDisk(_) => return Err(Errno::NotSocket),
         })
     }
 
@@ -110,7 +110,7 @@ impl Network {
             Kind::Listener(_) | Kind::LocalListener(_) | Kind::Local(_) => {
                 return Err(Errno::NotConnected);
             }
-            Kind::Poll(_) | Kind::Counter(_) => return Err(Errno::NotSocket),
+            Kind::Poll(_) | Kind::Counter(_) | Kind::OnDisk(_) => return Err(Errno::NotSocket),
         };
         let placed = self.ends.get(&end).ok_or(Errno::NotConnected)?;
         placed.end.peer_of_open().ok_or(Errno::NotConnected)
@@ -139,7 +139,7 @@ impl Network {
             Kind::Listener(_) | Kind::Datagrams(_) | Kind::Local(_) | Kind::LocalListener(_) => {
                 Err(Errno::NotConnected)
             }
-            Kind::Poll(_) | Kind::Counter(_) => Err(Errno::NotSocket),
+            Kind::Poll(_) | Kind::Counter(_) | Kind::OnDisk(_) => Err(Errno::NotSocket),
         }
     }
 
@@ -207,7 +207,7 @@ impl Network {
             Kind::Datagrams(datagrams) => return Ok(datagrams.error.take()),
             Kind::Stream(stream) => stream.end,
             Kind::Listener(_) | Kind::Local(_) | Kind::LocalListener(_) => None,
-            Kind::Poll(_) | Kind::Counter(_) => return Err(Errno::NotSocket),
+            Kind::Poll(_) | Kind::Counter(_) | Kind::OnDisk(_) => return Err(Errno::NotSocket),
         };
         let placed = end.and_then(|end| self.ends.get_mut(&end));
         Ok(placed.and_then(|placed| placed.end.error.take()))
@@ -225,7 +225,7 @@ impl Network {
             Kind::Datagrams(datagrams) => (family(datagrams.is_ipv6()), Type::Datagram, false),
             Kind::Local(_) => (Family::Unix, Type::Stream, false),
             Kind::LocalListener(_) => (Family::Unix, Type::Stream, true),
-            Kind::Poll(_) | Kind::Counter(_) => return Err(Errno::NotSocket),
+            Kind::Poll(_) | Kind::Counter(_) | Kind::OnDisk(_) => return Err(Errno::NotSocket),
         })
     }
 

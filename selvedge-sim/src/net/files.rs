@@ -6,6 +6,7 @@ use super::{
     local::{Local, LocalListener},
     streams::{Listener, Stream},
 };
+use crate::disk::Opened;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub(super) enum Kind {
     Datagrams(Datagrams),
     Local(Local),
     LocalListener(LocalListener),
+    OnDisk(Opened),
 }
 
 impl Network {
@@ -136,6 +138,10 @@ impl Network {
             Kind::Listener(_) => self.close_listener(id, moment),
             Kind::Local(local) => self.close_local(host, local),
             Kind::LocalListener(listener) => self.close_local_listener(host, listener),
+            Kind::OnDisk(opened) => {
+                self.release_lock((opened.disk, opened.ino), id);
+                self.disks.volume(opened.disk).close(opened.ino);
+            }
         }
         Ok(())
     }
@@ -160,6 +166,7 @@ impl Network {
             Kind::Datagrams(datagrams) => datagrams.states(),
             Kind::LocalListener(listener) => u32::from(!listener.queue.is_empty()) * IN,
             Kind::Local(_) => self.states_of_local(id),
+            Kind::OnDisk(_) => IN | OUT,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The hosts of a network: addresses, names, ports and descriptors.
 use super::{
-    Done, Errno, FileId, HostId, LocalName, Moment, Network,
+    Dice, Done, Errno, FileId, HostId, LocalName, Moment, Network,
     packet::Packet,
     wire::{Event, Fate},
 };
@@ -235,7 +235,7 @@ impl Network {
     }
 
     /// Ends all that a host has (rule 6).
-    pub(crate) fn crash(&mut self, host: HostId) {
+    pub(crate) fn crash(&mut self, host: HostId, dice: &dyn Dice) {
         self.hosts[host].is_up = false;
         self.hosts[host].first = self.reserve_descriptors();
         self.hosts[host].table.clear();
@@ -244,6 +244,10 @@ impl Network {
         self.files.retain(|_, file| file.host != host);
         self.ends.retain(|_, placed| placed.host != host);
         self.names.retain(|(of, ..), _| *of != host);
+        let lost = self.disks.crash(host, dice);
+        if lost > 0 {
+            self.note(host, "changes lost", lost);
+        }
     }
 
     pub(crate) fn is_up(&self, host: HostId) -> bool {

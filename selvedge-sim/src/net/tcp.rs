@@ -21,8 +21,7 @@
 //! Readiness follows Linux: a stream is writable again when a third of its buffer is free, and that
 //! makes an event only if a write was short, or a poll has found no room.
 use super::{
-    Dice, ERR, HUP, IN, OUT, RDHUP,
-    errno::{Done, Errno},
+    Dice, Done, ERR, Errno, HUP, IN, OUT, RDHUP,
     packet::{Kind, Segment},
 };
 use std::{

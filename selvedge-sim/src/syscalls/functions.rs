@@ -4,8 +4,8 @@
 //! is none.
 use super::{answer, batches, buffers::part, futexes, options, polls, sockets};
 use libc::{
-    c_int, c_long, c_uint, c_void, epoll_event, iovec, mmsghdr, msghdr, nfds_t, pollfd, size_t,
-    sockaddr, socklen_t, ssize_t, timespec,
+    c_int, c_long, c_uint, c_void, epoll_event, mmsghdr, msghdr, nfds_t, pollfd, size_t, sockaddr,
+    socklen_t, ssize_t, timespec,
 };
 use std::{
     ffi::CStr,
@@ -50,31 +50,40 @@ macro_rules! next {
 pub(super) use next;
 
 /// Defines functions of the C library: those of the shared library, unless the expression is an
-/// answer.
+/// answer. `also` names one more function
+/// that does the same.
 macro_rules! functions {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty $done:block)*) => {
+    ($($(#[also $alias:ident])? fn $name:ident $args:tt -> $ret:ty $done:block)*) => {
         $(
-            /// The function of libc, for the threads of a simulation.
-            ///
-            /// # Safety
-            /// As for the function of libc.
-            #[unsafe(no_mangle)]
-            unsafe extern "C" fn $name($($arg: $type),*) -> $ret {
-                if let Some(done) = $done {
-                    return answer(done) as $ret;
-                }
-                let function = next!($name, unsafe extern "C" fn($($type),*) -> $ret);
-                // SAFETY: the caller's.
-                unsafe { function($($arg),*) }
-            }
+            functions! { @one $name $args -> $ret $done }
+            $(functions! { @one $alias $args -> $ret $done })?
         )*
 
         /// Keeps the functions in the program.
         pub(super) fn keep() {
-            $(black_box($name as *const ());)*
+            $(
+                black_box($name as *const ());
+                $(black_box($alias as *const ());)?
+            )*
+        }
+    };
+    (@one $name:ident ($($arg:ident: $type:ty),*) -> $ret:ty $done:block) => {
+        /// The function of libc, for the threads of a simulation.
+        ///
+        /// # Safety
+        /// As for the function of libc.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $type),*) -> $ret {
+            if let Some(done) = $done {
+                return answer(done) as $ret;
+            }
+            let function = next!($name, unsafe extern "C" fn($($type),*) -> $ret);
+            // SAFETY: the caller's.
+            unsafe { function($($arg),*) }
         }
     };
 }
+pub(super) use functions;
 
 const NOBODY: (*mut sockaddr, *mut socklen_t) = (ptr::null_mut(), ptr::null_mut());
 
@@ -131,11 +140,6 @@ functions! {
     fn close(fd: c_int) -> c_int {
         sockets::close(fd)
     }
-    fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
-        // SAFETY: the caller's.
-        unsafe { sockets::receive(fd, &[part(to, len)], 0, NOBODY) }
-            .map(|done| done.map(|received| received.count))
-    }
     fn recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
         // SAFETY: the caller's.
         unsafe { sockets::receive(fd, &[part(to, len)], flags, NOBODY) }
@@ -149,10 +153,6 @@ functions! {
         unsafe { sockets::receive(fd, &[part(to, len)], flags, (address, address_len)) }
             .map(|done| done.map(|received| received.count))
     }
-    fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
-        // SAFETY: the caller's.
-        unsafe { sockets::receive_parts(fd, list, count) }
-    }
     fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
         // SAFETY: the caller's.
         unsafe { sockets::receive_message(fd, message, flags) }
@@ -162,10 +162,6 @@ functions! {
     ) -> c_int {
         // SAFETY: the caller's.
         unsafe { batches::receive(fd, list, count, flags, limit) }
-    }
-    fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
-        // SAFETY: the caller's.
-        unsafe { sockets::send(fd, &[part(from, len)], 0, (ptr::null(), 0)) }
     }
     fn send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t {
         // SAFETY: the caller's.
@@ -177,10 +173,6 @@ functions! {
     ) -> ssize_t {
         // SAFETY: the caller's.
         unsafe { sockets::send(fd, &[part(from, len)], flags, (address, address_len)) }
-    }
-    fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
-        // SAFETY: the caller's.
-        unsafe { sockets::send_parts(fd, list, count) }
     }
     fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
         // SAFETY: the caller's.

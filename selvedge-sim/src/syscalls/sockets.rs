@@ -7,7 +7,6 @@ use super::{
 };
 use crate::net::{Done, Errno, Family, Type};
 use libc::{c_int, c_void, iovec, msghdr, sockaddr, socklen_t};
-use std::ptr;
 
 pub(super) fn socket(domain: c_int, kind: c_int) -> Option<Done<i64>> {
     Call::begin(|call| {
@@ -213,47 +212,6 @@ pub(super) unsafe fn send(
         })?;
         Ok(count as i64)
     })
-}
-
-/// The function `writev`. The list of a call with a descriptor of the system may be wrong in a way
-/// of which the system says so.
-///
-/// # Safety
-/// As for the function of libc.
-pub(super) unsafe fn send_parts(fd: c_int, list: *const iovec, count: c_int) -> Option<Done<i64>> {
-    if fd < FIRST {
-        return None;
-    }
-    let Ok(count) = usize::try_from(count) else {
-        return Some(Err(Errno::Invalid));
-    };
-    // SAFETY: the caller's.
-    let parts = unsafe { buffers::parts(list, count) };
-    // SAFETY: the caller's.
-    unsafe { send(fd, parts, 0, (ptr::null(), 0)) }
-}
-
-/// The function `readv`, as [`send_parts`].
-///
-/// # Safety
-/// As for the function of libc.
-pub(super) unsafe fn receive_parts(
-    fd: c_int,
-    list: *const iovec,
-    count: c_int,
-) -> Option<Done<i64>> {
-    if fd < FIRST {
-        return None;
-    }
-    let Ok(count) = usize::try_from(count) else {
-        return Some(Err(Errno::Invalid));
-    };
-    // SAFETY: the caller's.
-    let parts = unsafe { buffers::parts(list, count) };
-    let nobody = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the caller's.
-    let received = unsafe { receive(fd, parts, 0, nobody) }?;
-    Some(received.map(|received| received.count))
 }
 
 /// # Safety

@@ -77,7 +77,10 @@ impl World {
             let mut network = self.network.borrow_mut();
             network.wires.settings = hosts.net.clone();
             for plan in &hosts.plans {
-                network.add_host(plan.name);
+                let host = network.add_host(plan.name);
+                for (at, disk) in &plan.disks {
+                    network.disks.mount(host, at, disk.clone());
+                }
             }
             self.trace.borrow_mut().share_among(hosts.plans.len() + 1);
             let mut fleet = self.fleet.borrow_mut();
@@ -120,7 +123,7 @@ impl World {
     }
 
     fn choose_below(&self, count: u32) -> u32 {
-        crate::net::Dice::below(self, count)
+        crate::choice::Dice::below(self, count)
     }
 
     fn choose_faults(&self, faults: &Faults, plans: &[Plan]) {
@@ -277,7 +280,7 @@ impl World {
         }
         self.note(host, "crash", 0);
         self.end_threads(host);
-        self.network.borrow_mut().crash(host);
+        self.with_network(|network, _, moment| network.crash(host, moment.dice));
         self.tasks.borrow_mut().forget_host(host);
         self.subjects.borrow_mut().retain(|(of, _)| *of != host);
         // The host's own code would run in the drop.

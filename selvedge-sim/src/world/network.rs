@@ -1,7 +1,8 @@
 //! The network of a run, as the threads of the run reach it.
 use super::World;
 use crate::{
-    net::{Dice, FileId, HostId, Moment, Network},
+    choice::Dice,
+    net::{FileId, HostId, Moment, Network},
     net_settings::Chance,
 };
 use std::{cell::Cell, panic::Location, ptr, time::Duration};
@@ -79,6 +80,18 @@ impl World {
     pub(crate) fn begin_call(&self) {
         self.now.set(self.now.get() + CALL);
         self.preempt(AT_CALL);
+    }
+
+    /// Returns the disk of a path on the host of the thread that runs, and the rest of the path.
+    pub(crate) fn find_disk<'p>(&self, path: &'p [u8]) -> Option<(usize, &'p [u8])> {
+        // A panic of the network reads files of the system.
+        let network = self.network.try_borrow().ok()?;
+        network.disks.find(self.host_of_current(), path)
+    }
+
+    /// Lets some time of this thread pass, in nanoseconds.
+    pub(crate) fn spend(&self, nanos: u64) {
+        self.now.set(self.now.get() + nanos);
     }
 
     /// Returns the virtual time since the run began.
