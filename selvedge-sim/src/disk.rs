@@ -69,8 +69,6 @@ pub(crate) struct Volume {
     renamings: Vec<(u64, Renaming)>,
     last_ino: Ino,
     last_change: u64,
-    /// The pages of all files.
-    pages: u64,
 }
 
 /// Returns the rest of a path that leads below `prefix`.
@@ -138,7 +136,6 @@ impl Volume {
             renamings: Vec::new(),
             last_ino: ROOT,
             last_change: 0,
-            pages: 0,
         }
     }
 
@@ -173,15 +170,7 @@ impl Volume {
                 return;
             }
             for ino in over {
-                self.free(ino);
-            }
-        }
-    }
-
-    fn free(&mut self, ino: Ino) {
-        if let Some(Inode { node, .. }) = self.inodes.remove(&ino) {
-            if let Node::File { cache, .. } = node {
-                self.pages -= cache.pages();
+                self.inodes.remove(&ino);
             }
         }
     }
@@ -194,7 +183,7 @@ impl Volume {
         }
         match self.settings.loses {
             true => self.free_unused(),
-            false => self.free(ino),
+            false => _ = self.inodes.remove(&ino),
         }
     }
 
@@ -202,9 +191,7 @@ impl Volume {
     fn crash(&mut self, dice: &dyn Dice) -> u64 {
         self.inodes.values_mut().for_each(|inode| inode.opens = 0);
         if !self.settings.loses {
-            let over = self.inodes.iter().filter(|(_, inode)| inode.names == 0);
-            let over: Vec<_> = over.map(|(ino, _)| *ino).collect();
-            over.into_iter().for_each(|ino| self.free(ino));
+            self.inodes.retain(|_, inode| inode.names > 0);
             return 0;
         }
         let mut lost = 0;
@@ -248,11 +235,6 @@ impl Volume {
             next.extend(durable.values().map(|entry| (*entry, ino)));
         }
         self.inodes.retain(|_, inode| inode.names > 0);
-        let files = self.inodes.values().map(|inode| match &inode.node {
-            Node::File { cache, .. } => cache.pages(),
-            _ => 0,
-        });
-        self.pages = files.sum();
     }
 
     fn choose_time(span: &Range<Duration>, dice: &dyn Dice) -> Duration {

@@ -5,6 +5,7 @@
 mod busy;
 #[cfg(selvedge_sim)]
 mod cluster;
+mod disks;
 #[cfg(selvedge_sim)]
 mod drivers;
 #[cfg(selvedge_sim)]
@@ -133,8 +134,8 @@ mod explorer {
         let mut passed = true;
         for (name, scenario) in chosen {
             let begun = Instant::now();
-            let most = if crate::network::CRASHING.contains(name) {
-                crate::network::MOST_CRASHES
+            let most = if crate::scenarios::CRASHING.contains(name) {
+                crate::scenarios::MOST_CRASHES
             } else {
                 u64::MAX
             };

@@ -16,11 +16,6 @@ use std::{
 };
 use task_io::{AsyncReadExt, AsyncWriteExt};
 
-/// The scenarios whose hosts crash. A crash leaks the stacks of its threads, so a process runs them
-/// with so many seeds at most.
-pub const CRASHING: &[&str] = &["requests", "leases", "datagrams"];
-pub const MOST_CRASHES: u64 = 2_000;
-
 const MS: Duration = Duration::from_millis(1);
 
 /// A value on a disk.

@@ -26,6 +26,19 @@ use task_sync::{Barrier, Notify, RwLock, Semaphore, broadcast, mpsc, oneshot, wa
 /// A scenario's name, and the function that runs it.
 pub type Scenario = (&'static str, fn(Sim) -> Run);
 
+/// The scenarios whose hosts crash. A crash leaks the stacks of its threads, so a process runs them
+/// with so many seeds at most.
+pub const CRASHING: &[&str] = &[
+    "requests",
+    "leases",
+    "datagrams",
+    "log",
+    "replace",
+    "replace_in_order",
+    "disk_errors",
+];
+pub const MOST_CRASHES: u64 = 2_000;
+
 /// All scenarios.
 pub const ALL: &[Scenario] = &[
     ("ping", ping),
@@ -96,6 +109,10 @@ pub const ALL: &[Scenario] = &[
     ("full_queue", crate::network::full_queue),
     ("endings", crate::network::endings),
     ("cluster", crate::cluster::cluster),
+    ("log", crate::disks::log),
+    ("replace", crate::disks::replace),
+    ("replace_in_order", crate::disks::replace_in_order),
+    ("disk_errors", crate::disks::errors),
 ];
 
 pub const MS: Duration = Duration::from_millis(1);

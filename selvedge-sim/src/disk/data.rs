@@ -64,13 +64,13 @@ impl Data {
     }
 
     pub(crate) fn write(&mut self, at: u64, mut bytes: &[u8]) {
+        self.len = self.len.max(at + bytes.len() as u64);
         for (page, from, count) in parts(at, bytes.len() as u64) {
             let page = self.pages.entry(page);
             let page = page.or_insert_with(|| Arc::new([0; PAGE as usize]));
             let (now, rest) = bytes.split_at(count);
             Arc::make_mut(page)[from..from + count].copy_from_slice(now);
             bytes = rest;
-            self.len = self.len.max(at + now.len() as u64);
         }
     }
 

@@ -144,17 +144,17 @@ impl Volume {
             return Err(Errno::FileTooLarge);
         }
         bytes.truncate((LONGEST - at) as usize);
-        let fits = |len: usize| cache.missing_pages(at, len as u64) <= room;
-        if !fits(bytes.len()) {
-            let ends = (1..=bytes.len()).rev();
-            let ends = ends.filter(|len| (at + *len as u64).is_multiple_of(PAGE));
-            bytes.truncate(ends.into_iter().find(|len| fits(*len)).unwrap_or(0));
-            if bytes.is_empty() {
+        // What does not fit is cut off at the end of a page.
+        let mut len = bytes.len() as u64;
+        while cache.missing_pages(at, len) > room {
+            let page_end = (at + len - 1) / PAGE * PAGE;
+            len = page_end.saturating_sub(at);
+            if len == 0 {
                 return Err(Errno::NoSpace);
             }
         }
+        bytes.truncate(len as usize);
         let count = bytes.len() as u64;
-        self.pages += cache.missing_pages(at, count);
         let number = self.next_change();
         let inode = self.inode_mut(file.ino);
         (inode.times.written, inode.times.changed) = (now, now);
@@ -180,11 +180,17 @@ impl Volume {
         Ok(count)
     }
 
+    /// Returns how many pages have room. Those of a file that is over have it, even if its end is
+    /// not durable.
     fn free_pages(&self) -> u64 {
-        match self.settings.capacity {
-            Some(capacity) => (capacity / PAGE).saturating_sub(self.pages),
-            None => u64::MAX,
-        }
+        let Some(capacity) = self.settings.capacity else {
+            return u64::MAX;
+        };
+        let pages = self.inodes.values().map(|inode| match &inode.node {
+            Node::File { cache, .. } if inode.names > 0 || inode.opens > 0 => cache.pages(),
+            _ => 0,
+        });
+        (capacity / PAGE).saturating_sub(pages.sum())
     }
 
     pub(crate) fn seek(&mut self, file: &mut Opened, from: From, by: i64) -> Done<u64> {
@@ -210,7 +216,7 @@ impl Volume {
         let Node::File { cache, changes, .. } = &mut inode.node else {
             return Err(Errno::Invalid);
         };
-        let (from, pages) = (cache.len(), cache.pages());
+        let from = cache.len();
         (inode.times.written, inode.times.changed) = (now, now);
         if from == len {
             return Ok(());
@@ -219,8 +225,6 @@ impl Volume {
         if loses {
             changes.push((number, Change::Length { from, to: len }));
         }
-        let freed = pages - cache.pages();
-        self.pages -= freed;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use super::{
     data::PAGE,
     names::Renaming,
     opened::Access,
-    tree::{Inode, Last, Node, Place, Times},
+    tree::{Ends, Inode, Last, Node, Place, Times},
 };
 use crate::errno::{Done, Errno};
 use std::{collections::BTreeMap, time::Duration};
@@ -105,8 +105,14 @@ impl Volume {
         mode: u32,
         now: Duration,
     ) -> Done<Ino> {
+        if access.creates && path.ends_with(b"/") {
+            let place = self.walk(start, path, Ends::Stay)?;
+            if place.last == Last::Name {
+                return Err(Errno::IsDirectory);
+            }
+        }
         let follows = access.follows && !(access.creates && access.is_new);
-        let place = self.walk(start, path, follows)?;
+        let place = self.walk(start, path, Ends::following(follows))?;
         let ino = match place.found {
             Some(_) if access.creates && access.is_new => return Err(Errno::Exists),
             Some(ino) => {
@@ -114,7 +120,6 @@ impl Volume {
                 ino
             }
             None if !access.creates => return Err(Errno::NoEntry),
-            None if place.has_slash => return Err(Errno::IsDirectory),
             None => self.add((place.directory, place.name), Node::file(), mode, now)?,
         };
         self.inode_mut(ino).opens += 1;
@@ -181,7 +186,7 @@ impl Volume {
         mode: u32,
         now: Duration,
     ) -> Done<()> {
-        let place = self.walk(start, path, false)?;
+        let place = self.walk(start, path, Ends::Stay)?;
         let (directory, name) = place.free()?;
         let node = Node::directory(directory);
         self.add((directory, name), node, mode, now).map(drop)
@@ -197,7 +202,7 @@ impl Volume {
         if target.is_empty() {
             return Err(Errno::NoEntry);
         }
-        let place = self.walk(start, path, false)?;
+        let place = self.walk(start, path, Ends::Stay)?;
         let has_slash = place.has_slash;
         let place = place.free()?;
         if has_slash {
@@ -221,7 +226,7 @@ impl Volume {
         now: Duration,
     ) -> Done<()> {
         let ino = self.find(from, old, follows)?;
-        let place = self.walk(to, new, false)?;
+        let place = self.walk(to, new, Ends::Stay)?;
         let has_slash = place.has_slash;
         let place = place.free()?;
         if has_slash {
@@ -245,7 +250,7 @@ impl Volume {
 
     /// Removes the name of a file.
     pub(crate) fn unlink(&mut self, start: Ino, path: &[u8], now: Duration) -> Done<()> {
-        let place = self.walk(start, path, false)?;
+        let place = self.walk(start, path, Ends::Stay)?;
         if place.last != Last::Name {
             return Err(Errno::IsDirectory);
         }
@@ -262,7 +267,7 @@ impl Volume {
 
     /// Removes a directory.
     pub(crate) fn remove_directory(&mut self, start: Ino, path: &[u8], now: Duration) -> Done<()> {
-        let place = self.walk(start, path, false)?;
+        let place = self.walk(start, path, Ends::Stay)?;
         match place.last {
             Last::Dot if place.found == Some(ROOT) => return Err(Errno::Busy),
             Last::Dot => return Err(Errno::Invalid),
@@ -298,12 +303,11 @@ impl Volume {
         replaces: bool,
         now: Duration,
     ) -> Done<()> {
-        let old = self.walk(from, old, false);
-        // The directories of both come first.
-        let new = self.walk(to, new, false);
-        let (old, new) = (old?, new?);
+        let old = self.walk(from, old, Ends::Stay)?;
+        let new = self.walk(to, new, Ends::Stay)?;
         if old.last != Last::Name || new.last != Last::Name {
-            return Err(if replaces { Errno::Busy } else { Errno::Exists });
+            let is_taken = old.last == Last::Name && !replaces;
+            return Err(if is_taken { Errno::Exists } else { Errno::Busy });
         }
         let ino = old.found.ok_or(Errno::NoEntry)?;
         if !replaces && new.found.is_some() {
@@ -367,7 +371,8 @@ impl Volume {
 
     /// Returns the whole path of a file, without symbolic links.
     pub(crate) fn real_path(&self, start: Ino, path: &[u8]) -> Done<Vec<u8>> {
-        let place = self.walk(start, path, true)?;
+        // The C library looks at one part after the other, so the path may be long.
+        let place = self.walk_on(start, path, Ends::Follow, &mut 0)?;
         let found = place.found.ok_or(Errno::NoEntry)?;
         if place.has_slash && !self.is_directory(found) {
             return Err(Errno::NotDirectory);

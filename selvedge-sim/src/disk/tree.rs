@@ -80,6 +80,23 @@ pub(super) enum Last {
     DotDot,
 }
 
+/// What a symbolic link at the end of a path means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// It is followed.
+    Follow,
+    /// It is followed if the path ends with a slash.
+    Slash,
+    /// It is the end.
+    Stay,
+}
+
+impl Ends {
+    pub(super) fn following(follows: bool) -> Self {
+        if follows { Self::Follow } else { Self::Slash }
+    }
+}
+
 /// The end of a path: a name in a directory, and the file that has it.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -129,16 +146,21 @@ impl Volume {
         }
     }
 
-    /// Follows a path from a directory, up to its last part. `follows` says whether a symbolic link
-    /// there counts.
-    pub(super) fn walk(&self, start: Ino, path: &[u8], follows: bool) -> Done<Place> {
+    /// Follows a path from a directory, up to its last part.
+    pub(super) fn walk(&self, start: Ino, path: &[u8], ends: Ends) -> Done<Place> {
         if path.len() >= LONGEST_PATH {
             return Err(Errno::NameTooLong);
         }
-        self.walk_on(start, path, follows, &mut 0)
+        self.walk_on(start, path, ends, &mut 0)
     }
 
-    fn walk_on(&self, start: Ino, path: &[u8], follows: bool, links: &mut u32) -> Done<Place> {
+    pub(super) fn walk_on(
+        &self,
+        start: Ino,
+        path: &[u8],
+        ends: Ends,
+        links: &mut u32,
+    ) -> Done<Place> {
         let has_slash = path.last() == Some(&b'/');
         let mut parts = path
             .split(|byte| *byte == b'/')
@@ -173,7 +195,12 @@ impl Volume {
             let Some(target) = found.and_then(|found| self.target(found)) else {
                 continue;
             };
-            if is_last && !follows && !has_slash {
+            let stays = match ends {
+                Ends::Follow => false,
+                Ends::Slash => !has_slash,
+                Ends::Stay => true,
+            };
+            if is_last && stays {
                 continue;
             }
             *links += 1;
@@ -181,7 +208,7 @@ impl Volume {
                 return Err(Errno::Loop);
             }
             let (start, target) = self.start_of(directory, target)?;
-            let led = self.walk_on(start, target, true, links)?;
+            let led = self.walk_on(start, target, Ends::Follow, links)?;
             place = Place {
                 has_slash: has_slash || led.has_slash,
                 ..led
@@ -210,7 +237,7 @@ impl Volume {
 
     /// Returns the file at the end of a path.
     pub(super) fn find(&self, start: Ino, path: &[u8], follows: bool) -> Done<Ino> {
-        let place = self.walk(start, path, follows)?;
+        let place = self.walk(start, path, Ends::following(follows))?;
         let found = place.found.ok_or(Errno::NoEntry)?;
         if place.has_slash && !self.is_directory(found) {
             return Err(Errno::NotDirectory);

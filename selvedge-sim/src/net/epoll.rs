@@ -105,6 +105,9 @@ impl Network {
         (interest, token): (u32, u64),
     ) -> Done<()> {
         let (poll, file) = (self.file_of(host, poll)?, self.file_of(host, index)?);
+        if self.is_on_disk(file) {
+            return Err(Errno::NotPermitted);
+        }
         let entries = &mut self.poll_of(poll).ok_or(Errno::Invalid)?.entries;
         let is_known = entries.contains_key(&(at, file));
         match change {

@@ -280,6 +280,7 @@ impl Network {
                 return Ok(());
             }
             Kind::Local(_) => return self.listen_local(id, backlog),
+            Kind::OnDisk(_) => return Err(Errno::NotSocket),
             _ => return Err(Errno::NotSupported),
         };
         if stream.end.is_some() {

@@ -181,22 +181,45 @@ fn of_kind(fd: c_int, f: impl FnOnce(&Call<'_>, FileId) -> Done<i64>) -> Option<
 ///
 /// # Safety
 /// As for the functions of libc.
-unsafe fn parts_of<'a>(fd: c_int, list: *const iovec, count: c_int) -> Option<Done<&'a [iovec]>> {
+unsafe fn parts_of<'a>(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    writes: bool,
+) -> Option<Done<&'a [iovec]>> {
     if fd < FIRST {
         return None;
     }
     let Ok(count) = usize::try_from(count) else {
-        return Some(Err(Errno::Invalid));
+        return Some(Err(wrong_list(fd, writes)));
     };
     // SAFETY: the caller's.
     Some(Ok(unsafe { buffers::parts(list, count) }))
+}
+
+/// Returns the error of a list with a negative count: that of the descriptor comes first.
+fn wrong_list(fd: c_int, writes: bool) -> Errno {
+    let done = Call::of(fd, |call, at| {
+        let file = call.file(at)?;
+        let access = call.opened(file, |opened, _, _| Ok(opened.access));
+        match access {
+            Ok(access) if !(if writes { access.writes } else { access.reads }) => {
+                Err(Errno::BadDescriptor)
+            }
+            _ => Err::<(), _>(Errno::Invalid),
+        }
+    });
+    match done {
+        Some(Err(error)) => error,
+        _ => Errno::Invalid,
+    }
 }
 
 /// # Safety
 /// As for the function of libc.
 pub(super) unsafe fn read_list(fd: c_int, list: *const iovec, count: c_int) -> Option<Done<i64>> {
     // SAFETY: the caller's.
-    match unsafe { parts_of(fd, list, count) }? {
+    match unsafe { parts_of(fd, list, count, false) }? {
         // SAFETY: the caller's.
         Ok(parts) => unsafe { read(fd, parts) },
         Err(error) => Some(Err(error)),
@@ -207,7 +230,7 @@ pub(super) unsafe fn read_list(fd: c_int, list: *const iovec, count: c_int) -> O
 /// As for the function of libc.
 pub(super) unsafe fn write_list(fd: c_int, list: *const iovec, count: c_int) -> Option<Done<i64>> {
     // SAFETY: the caller's.
-    match unsafe { parts_of(fd, list, count) }? {
+    match unsafe { parts_of(fd, list, count, true) }? {
         // SAFETY: the caller's.
         Ok(parts) => unsafe { write(fd, parts) },
         Err(error) => Some(Err(error)),
@@ -247,7 +270,7 @@ pub(super) unsafe fn read_list_at(
     at: i64,
 ) -> Option<Done<i64>> {
     // SAFETY: the caller's.
-    match unsafe { parts_of(fd, list, count) }? {
+    match unsafe { parts_of(fd, list, count, false) }? {
         // SAFETY: the caller's.
         Ok(parts) => unsafe { read_at(fd, parts, at) },
         Err(error) => Some(Err(error)),
@@ -263,7 +286,7 @@ pub(super) unsafe fn write_list_at(
     at: i64,
 ) -> Option<Done<i64>> {
     // SAFETY: the caller's.
-    match unsafe { parts_of(fd, list, count) }? {
+    match unsafe { parts_of(fd, list, count, true) }? {
         // SAFETY: the caller's.
         Ok(parts) => unsafe { write_at(fd, parts, at) },
         Err(error) => Some(Err(error)),
@@ -368,4 +391,35 @@ pub(super) fn lock(fd: c_int, operation: c_int) -> Option<Done<i64>> {
             call.wait(file, None);
         }
     })
+}
+
+/// The function `fcntl`, for a file on a disk. Locks of records belong to a process, and the
+/// programs of a host are one, so they never have to wait.
+pub(super) fn control(call: &Call<'_>, file: FileId, command: c_int, value: usize) -> Done<i64> {
+    let has = |flag: c_int| value & flag as usize != 0;
+    match command {
+        libc::F_GETFL => call.opened(file, |opened, _, _| {
+            let access = opened.access;
+            let kind = match (access.reads, access.writes) {
+                (true, true) => libc::O_RDWR,
+                (false, true) => libc::O_WRONLY,
+                _ => libc::O_RDONLY,
+            };
+            let appends = if access.appends { libc::O_APPEND } else { 0 };
+            let syncs = if access.syncs { libc::O_SYNC } else { 0 };
+            Ok(i64::from(kind | appends | syncs))
+        }),
+        libc::F_SETFL => call.opened(file, |opened, _, _| {
+            opened.access.appends = has(libc::O_APPEND);
+            Ok(0)
+        }),
+        libc::F_GETLK => {
+            let lock = ptr::with_exposed_provenance_mut::<libc::flock>(value);
+            // SAFETY: this command has a pointer to a lock.
+            let lock = unsafe { lock.as_mut() }.ok_or(Errno::Invalid)?;
+            lock.l_type = libc::F_UNLCK as i16;
+            Ok(0)
+        }
+        _ => Ok(0),
+    }
 }

@@ -1,5 +1,5 @@
 //! The options of sockets and of descriptors.
-use super::{Call, FIRST, descriptor, number_of};
+use super::{Call, FIRST, descriptor, files, number_of};
 use crate::net::{Done, Errno, Family, FileId, Type};
 use libc::{c_int, c_void, linger, socklen_t};
 use std::ptr;
@@ -134,6 +134,11 @@ pub(super) fn control(fd: c_int, command: c_int, value: usize) -> Option<Done<i6
         let file = call.file(at)?;
         match command {
             libc::F_SETFD => Ok(0),
+            libc::F_GETFL | libc::F_SETFL | libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW
+                if call.net(|net, _, _| net.is_on_disk(file)) =>
+            {
+                files::control(call, file, command, value)
+            }
             libc::F_GETFL => {
                 let blocks = call.net(|net, _, _| net.blocks(file));
                 let flags = if blocks { 0 } else { libc::O_NONBLOCK };
