@@ -26,7 +26,7 @@ mod opened;
 mod paths;
 mod tree;
 
-pub(crate) use opened::{Access, From, Opened, Sync};
+pub(crate) use opened::{Access, Opened, Syncing, Whence};
 pub(crate) use paths::{Kind, Stats};
 pub(crate) use tree::Times;
 
@@ -229,8 +229,7 @@ impl Volume {
                 continue;
             };
             *parent = above;
-            // A directory has one name. A rename that a crash has left in part could only leave a
-            // second one of a file.
+            // The changes of one file's names are left in their order, so a directory has one name.
             entries.clone_from(durable);
             next.extend(durable.values().map(|entry| (*entry, ino)));
         }
@@ -240,7 +239,9 @@ impl Volume {
     fn choose_time(span: &Range<Duration>, dice: &dyn Dice) -> Duration {
         // A choice is a number of microseconds.
         let spread = span.end.saturating_sub(span.start).as_micros();
-        let spread = u32::try_from(spread).unwrap_or(u32::MAX);
-        span.start + Duration::from_micros(dice.below(spread.max(1)).into())
+        match u32::try_from(spread).unwrap_or(u32::MAX) {
+            0 | 1 => span.start,
+            spread => span.start + Duration::from_micros(dice.below(spread).into()),
+        }
     }
 }

@@ -24,7 +24,8 @@
 //!    become one.
 //! 5. *Waits.* A call never waits here: it fails with `Again`, and `syscalls` waits if the
 //!    descriptor blocks. [`Out`] has the files whose waiting threads are to be woken.
-//! 6. *The end of a host* takes its files, its connections and its names away, and sends nothing.
+//! 6. *Files* on disks share the table of descriptors (`disks`). The module `disk` has the rest.
+//! 7. *The end of a host* takes its files, its connections and its names away, and sends nothing.
 //!    Other hosts get silence. After a restart they get a reset, once they send a segment.
 mod calls;
 mod datagrams;

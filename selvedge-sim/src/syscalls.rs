@@ -1,4 +1,4 @@
-//! The functions of the C library for sockets, as simulated threads call them.
+//! The functions of the C library for sockets and files, as simulated threads call them.
 //!
 //! On 64-bit Linux with glibc these files define the functions that std, socket2 and the driver
 //! call, such as `connect` and `epoll_wait`, as `system` does for the clocks. The linker prefers
@@ -6,14 +6,16 @@
 //!
 //! 1. A simulated thread that makes a socket, an epoll or an eventfd gets a *simulated descriptor*,
 //!    a number from [`FIRST`] on. Any other thread gets one of the system.
-//! 2. A call with a simulated descriptor goes to the network of the run. A call with another one
-//!    goes to the system. So files, and what a test harness prints, are the system's.
+//! 2. A call with a simulated descriptor goes to the network or to a disk of the run. A call with
+//!    another one goes to the system. So what a test harness prints is the system's.
 //! 3. A descriptor belongs to the host of the thread that made it, as one of a process does. On
 //!    another host, after a crash, and outside of a run it is not open, so a drop there does
 //!    nothing. The numbers of two runs are the same.
 //! 4. A call takes time, and another thread may run before it. If it has to wait, others run
 //!    meanwhile.
-//! 5. A lock of std, too, is simulated where a thread has to wait for it: `futexes` tells how.
+//! 5. A call with a path goes to the disk that the host has there (`paths`). It goes to the system
+//!    without a lapse of time if the host has none.
+//! 6. A lock of std, too, is simulated where a thread has to wait for it: `futexes` tells how.
 //!
 //! Why here, and not at a seam of the driver: so the driver's own calls, those of std and those of
 //! other crates are the code that runs in production, and a thread that blocks in a socket of std

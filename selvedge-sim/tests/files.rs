@@ -535,7 +535,7 @@ fn file_without_a_name_lives_as_on_the_system() {
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
-            .create(true)
+            .create_new(true)
             .open(&at)
             .unwrap();
         file.write_all(b"hello").unwrap();
@@ -571,6 +571,13 @@ fn file_without_a_name_lives_as_on_the_system() {
         // SAFETY: the path ends with a zero.
         let made = unsafe { libc::openat(open.as_raw_fd(), c"x".as_ptr(), flags, 0o644) };
         notes.note("create in it", done(made));
+        fs::create_dir_all(notes.at("above/below")).unwrap();
+        let below = File::open(notes.at("above/below")).unwrap();
+        fs::remove_dir(notes.at("above/below")).unwrap();
+        fs::remove_dir(notes.at("above")).unwrap();
+        // SAFETY: the path ends with a zero.
+        let above = unsafe { libc::openat(below.as_raw_fd(), c"..".as_ptr(), libc::O_RDONLY) };
+        notes.note("above it", done(above).map(drop));
     });
 }
 

@@ -12,8 +12,9 @@ pub(super) struct Renaming {
     pub(super) lost: Option<Name>,
     /// The name that is new.
     pub(super) new: Option<Name>,
-    /// The file had a name before.
-    pub(super) is_old: bool,
+    /// The directories without which an old file would have no name: that of the new name, and
+    /// those above it.
+    pub(super) needs: Vec<Ino>,
 }
 
 /// A name in a directory.
@@ -57,21 +58,15 @@ impl Volume {
         }
     }
 
-    /// Returns the directories without which a change would leave an old file without a name: that
-    /// of the new name, and those above it.
-    fn needed_by(&self, change: &Renaming) -> Vec<Ino> {
-        let mut needed = Vec::new();
-        let mut next = change
-            .new
-            .as_ref()
-            .filter(|_| change.is_old)
-            .map(|name| name.0);
-        while let Some(ino) = next.filter(|ino| *ino != ROOT) {
-            needed.push(ino);
-            let is_there = self.inodes.contains_key(&ino);
-            next = is_there.then(|| self.parent(ino));
+    /// Returns a directory and those above it, but for the mount point.
+    pub(super) fn up_from(&self, directory: Ino) -> Vec<Ino> {
+        let mut all = Vec::new();
+        let mut next = directory;
+        while next != ROOT {
+            all.push(next);
+            next = self.parent(next);
         }
-        needed
+        all
     }
 
     fn make_durable(&mut self, change: Renaming) {
@@ -100,7 +95,7 @@ impl Volume {
             let (change, renaming) = &self.renamings[at];
             if *change <= until && (renaming.is_in(directory) || needed.meets(renaming)) {
                 needed.add(renaming);
-                needed.1.extend(self.needed_by(renaming));
+                needed.1.extend(&renaming.needs);
                 durable.push(self.renamings.remove(at).1);
             }
         }
@@ -136,7 +131,7 @@ impl Volume {
         let mut lost = Touched::default();
         let mut count = 0;
         for (at, (_, change)) in (0_u32..).zip(changes) {
-            let is_needed = || lost.meets(&change) || lost.has_any(&self.needed_by(&change));
+            let is_needed = || lost.meets(&change) || lost.has_any(&change.needs);
             let may_stay = scatters && !is_needed();
             if at < kept || may_stay && dice.below(2) == 0 {
                 self.make_durable(change);

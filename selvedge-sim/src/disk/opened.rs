@@ -46,7 +46,7 @@ pub(crate) struct Opened {
 
 /// From where a seek counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum From {
+pub(crate) enum Whence {
     Start,
     Here,
     End,
@@ -54,13 +54,13 @@ pub(crate) enum From {
 
 /// A sync that has begun.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sync {
+pub(crate) struct Syncing {
     ino: Ino,
     until: u64,
     takes: Duration,
 }
 
-impl Sync {
+impl Syncing {
     /// Returns how long it takes.
     pub(crate) fn takes(&self) -> Duration {
         self.takes
@@ -193,12 +193,12 @@ impl Volume {
         (capacity / PAGE).saturating_sub(pages.sum())
     }
 
-    pub(crate) fn seek(&mut self, file: &mut Opened, from: From, by: i64) -> Done<u64> {
+    pub(crate) fn seek(&mut self, file: &mut Opened, from: Whence, by: i64) -> Done<u64> {
         let base = match (from, &self.inode(file.ino).node) {
-            (From::Start, _) => 0,
-            (From::Here, _) => file.at,
-            (From::End, Node::File { cache, .. }) => cache.len(),
-            (From::End, _) => return Err(Errno::Invalid),
+            (Whence::Start, _) => 0,
+            (Whence::Here, _) => file.at,
+            (Whence::End, Node::File { cache, .. }) => cache.len(),
+            (Whence::End, _) => return Err(Errno::Invalid),
         };
         let at = base.checked_add_signed(by).filter(|at| *at <= LONGEST);
         file.at = at.ok_or(Errno::Invalid)?;
@@ -254,8 +254,8 @@ impl Volume {
     }
 
     /// Begins a sync.
-    pub(crate) fn begin_sync(&self, ino: Ino, dice: &dyn Dice) -> Sync {
-        Sync {
+    pub(crate) fn begin_sync(&self, ino: Ino, dice: &dyn Dice) -> Syncing {
+        Syncing {
             ino,
             until: self.last_change,
             takes: Self::choose_time(&self.settings.fsync_time, dice),
@@ -263,7 +263,7 @@ impl Volume {
     }
 
     /// Ends a sync: what was changed before its begin is durable.
-    pub(crate) fn end_sync(&mut self, sync: Sync, dice: &dyn Dice) -> Done<()> {
+    pub(crate) fn end_sync(&mut self, sync: Syncing, dice: &dyn Dice) -> Done<()> {
         let fails = self.fail_sometimes(dice);
         let (tears, is_ordered) = (self.settings.tears, self.settings.is_ordered);
         let Some(inode) = self.inodes.get_mut(&sync.ino) else {

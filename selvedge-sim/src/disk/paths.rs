@@ -56,7 +56,7 @@ impl Volume {
             ino,
             lost: None,
             new: Some(place.clone()),
-            is_old: false,
+            needs: Vec::new(),
         });
         self.insert(place, ino, now);
         Ok(ino)
@@ -242,7 +242,7 @@ impl Volume {
             ino,
             lost: None,
             new: Some(place.clone()),
-            is_old: true,
+            needs: self.up_from(place.0),
         });
         self.insert(place, ino, now);
         Ok(())
@@ -289,7 +289,7 @@ impl Volume {
                 ino,
                 lost: Some((directory, name)),
                 new: None,
-                is_old: true,
+                needs: Vec::new(),
             });
             self.release(ino);
         }
@@ -349,7 +349,7 @@ impl Volume {
             ino,
             lost: Some((old.directory, old.name)),
             new: Some(place.clone()),
-            is_old: true,
+            needs: self.up_from(place.0),
         });
         self.insert(place, ino, now);
         if let Some(replaced) = replaced {

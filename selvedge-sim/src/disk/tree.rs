@@ -139,9 +139,11 @@ impl Volume {
         }
     }
 
+    /// Returns the directory above one. That of a directory which was removed may be gone: then it
+    /// is the mount point.
     pub(super) fn parent(&self, ino: Ino) -> Ino {
         match &self.inode(ino).node {
-            Node::Directory { parent, .. } => *parent,
+            Node::Directory { parent, .. } if self.inodes.contains_key(parent) => *parent,
             _ => ROOT,
         }
     }

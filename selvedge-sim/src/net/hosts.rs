@@ -234,7 +234,7 @@ impl Network {
         }
     }
 
-    /// Ends all that a host has (rule 6).
+    /// Ends all that a host has (rule 7).
     pub(crate) fn crash(&mut self, host: HostId, dice: &dyn Dice) {
         self.hosts[host].is_up = false;
         self.hosts[host].first = self.reserve_descriptors();

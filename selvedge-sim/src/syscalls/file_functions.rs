@@ -254,7 +254,7 @@ functions! {
     fn mmap(
         address: *mut c_void, len: size_t, kind: c_int, flags: c_int, fd: c_int, at: off_t
     ) -> *mut c_void {
-        files::map(fd)
+        files::map(fd, flags)
     }
 }
 
@@ -309,10 +309,32 @@ unsafe extern "C" fn posix_fadvise(fd: c_int, at: off_t, len: off_t, advice: c_i
     done.map_or_else(super::number_of, |_| 0)
 }
 
+/// The function of libc, for the threads of a simulation.
+///
+/// # Safety
+/// As for the function of libc.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_fallocate64(fd: c_int, at: off_t, len: off_t) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { posix_fallocate(fd, at, len) }
+}
+
+/// The function of libc, for the threads of a simulation.
+///
+/// # Safety
+/// As for the function of libc.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_fadvise64(fd: c_int, at: off_t, len: off_t, advice: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { posix_fadvise(fd, at, len, advice) }
+}
+
 /// Keeps the other functions in the program, too.
 pub(super) fn keep_all() {
     keep();
     black_box(realpath as *const ());
     black_box(posix_fallocate as *const ());
+    black_box(posix_fallocate64 as *const ());
     black_box(posix_fadvise as *const ());
+    black_box(posix_fadvise64 as *const ());
 }

@@ -6,7 +6,7 @@ use super::{
     sockets,
 };
 use crate::{
-    disk::{From, Kind, Sync},
+    disk::{Kind, Syncing, Whence},
     net::{Done, Errno, FileId},
 };
 use libc::{c_int, iovec};
@@ -95,7 +95,7 @@ fn finish(call: &Call<'_>, what: &'static str, count: Done<u64>) -> Done<i64> {
 
 /// Makes a file durable.
 fn sync_file(call: &Call<'_>, file: FileId) -> Done<()> {
-    let (disk, sync): (usize, Sync) = call.opened(file, |opened, volume, (_, dice)| {
+    let (disk, sync): (usize, Syncing) = call.opened(file, |opened, volume, (_, dice)| {
         Ok((opened.disk, volume.begin_sync(opened.ino, dice)))
     })?;
     if !sync.takes().is_zero() {
@@ -296,9 +296,9 @@ pub(super) unsafe fn write_list_at(
 pub(super) fn seek(fd: c_int, by: i64, whence: c_int) -> Option<Done<i64>> {
     of_disk(fd, Errno::NoSeek, |call, file| {
         let from = match whence {
-            libc::SEEK_SET => From::Start,
-            libc::SEEK_CUR => From::Here,
-            libc::SEEK_END => From::End,
+            libc::SEEK_SET => Whence::Start,
+            libc::SEEK_CUR => Whence::Here,
+            libc::SEEK_END => Whence::End,
             _ => return Err(Errno::Invalid),
         };
         let at = call.opened(file, |opened, volume, _| volume.seek(opened, from, by))?;
@@ -331,7 +331,10 @@ pub(super) fn set(fd: c_int, attribute: Attribute) -> Option<Done<i64>> {
 
 /// The function `mmap`. The memory of a program cannot be simulated, so a file on a disk is refused
 /// as one of a file system without maps.
-pub(super) fn map(fd: c_int) -> Option<Done<i64>> {
+pub(super) fn map(fd: c_int, flags: c_int) -> Option<Done<i64>> {
+    if flags & libc::MAP_ANONYMOUS != 0 {
+        return None;
+    }
     of_disk(fd, Errno::NoDevice, |call, _| {
         call.note("mmap refused", 0);
         Err(Errno::NoDevice)

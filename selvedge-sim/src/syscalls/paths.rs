@@ -474,7 +474,10 @@ impl Attribute {
         let time = |time: &timespec| match time.tv_nsec {
             libc::UTIME_NOW => now,
             libc::UTIME_OMIT => None,
-            nanos => Some(Duration::new(time.tv_sec as u64, nanos as u32)),
+            nanos => {
+                let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+                Some(Duration::new(seconds, nanos.clamp(0, 999_999_999) as u32))
+            }
         };
         Self::Times(time(&times[0]), time(&times[1]))
     }

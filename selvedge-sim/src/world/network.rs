@@ -84,8 +84,9 @@ impl World {
 
     /// Returns the disk of a path on the host of the thread that runs, and the rest of the path.
     pub(crate) fn find_disk<'p>(&self, path: &'p [u8]) -> Option<(usize, &'p [u8])> {
-        // A panic of the network reads files of the system.
+        // A panic of the simulator itself reads files of the system.
         let network = self.network.try_borrow().ok()?;
+        self.threads.try_borrow().ok()?;
         network.disks.find(self.host_of_current(), path)
     }
 
