@@ -27,7 +27,7 @@ use std::{
     sync::mpsc,
 };
 
-/// What a program has noted, and where its files are.
+/// The notes of a program, and where its files are.
 struct Notes {
     base: PathBuf,
     list: Vec<String>,

@@ -19,7 +19,7 @@ fn ms(range: Range<u32>) -> Range<Duration> {
     MS * range.start..MS * range.end
 }
 
-/// What the users of a store know, which no crash of the store takes from them.
+/// The knowledge of a store's users, which no crash of the store takes from them.
 #[derive(Default)]
 struct Known<T>(Arc<Mutex<T>>);
 

@@ -22,7 +22,7 @@ pub(super) enum Change {
 /// The changes of a file, each with its number, in their order.
 pub(super) type Changes = Vec<(u64, Change)>;
 
-/// What is left of a change.
+/// The rest of a change after a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
     Kept,

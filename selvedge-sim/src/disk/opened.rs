@@ -144,7 +144,7 @@ impl Volume {
             return Err(Errno::FileTooLarge);
         }
         bytes.truncate((LONGEST - at) as usize);
-        // What does not fit is cut off at the end of a page.
+        // A disk without room for all takes the bytes up to the end of a page.
         let mut len = bytes.len() as u64;
         while cache.missing_pages(at, len) > room {
             let page_end = (at + len - 1) / PAGE * PAGE;

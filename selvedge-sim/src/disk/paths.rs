@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Link,
 }
 
-/// What `stat` says of a file.
+/// The answer of `stat`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stats {
     pub(crate) ino: Ino,

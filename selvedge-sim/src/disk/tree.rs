@@ -80,7 +80,7 @@ pub(super) enum Last {
     DotDot,
 }
 
-/// What a symbolic link at the end of a path means.
+/// The meaning of a symbolic link at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     /// It is followed.

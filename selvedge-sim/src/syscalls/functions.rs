@@ -50,8 +50,7 @@ macro_rules! next {
 pub(super) use next;
 
 /// Defines functions of the C library: those of the shared library, unless the expression is an
-/// answer. `also` names one more function
-/// that does the same.
+/// answer. `also` names one more function that does the same.
 macro_rules! functions {
     ($($(#[also $alias:ident])? fn $name:ident $args:tt -> $ret:ty $done:block)*) => {
         $(
