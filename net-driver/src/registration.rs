@@ -82,6 +82,20 @@ impl Moved {
     }
 }
 
+/// Adds words, and the caller's place, to the error of a simulated epoll that got a descriptor of
+/// the system.
+#[cfg(selvedge_sim)]
+fn explain(error: io::Error, fd: Fd, at: &std::panic::Location<'_>) -> io::Error {
+    if !sync_shim::sim::is_simulated() || error.raw_os_error() != Some(libc::EPERM) {
+        return error;
+    }
+    let why = format!(
+        "{at}: a simulated program cannot wait for descriptor {fd}, which is a descriptor of the \
+         system, such as a pipe, or a socket that was made outside of the simulation"
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
 impl<S: Sys> Registration<S> {
     /// Registers a source. `ready` is the readiness to assume at first: one failed call costs less
     /// than a wait for the first event. Unless the removal is [checked](Removal::DeregisterIfOwner), the
@@ -92,13 +106,20 @@ impl<S: Sys> Registration<S> {
     /// `AlreadyExists`. Where the close of a descriptor leaves its entry, a checked registration
     /// also fails while the registration that has lost the number lives, or if that one was
     /// forgotten.
+    #[cfg_attr(selvedge_sim, track_caller)]
     pub(crate) fn new(
         reactor: &Arc<Reactor<S>>,
         fd: Fd,
         ready: Ready,
         removal: Removal,
     ) -> io::Result<Self> {
-        let id = reactor.add(fd, ready, removal == Removal::DeregisterIfOwner)?;
+        let id = reactor.add(fd, ready, removal == Removal::DeregisterIfOwner);
+        #[cfg(selvedge_sim)]
+        let id = {
+            let at = std::panic::Location::caller();
+            id.map_err(|error| explain(error, fd, at))
+        };
+        let id = id?;
         Ok(Self {
             reactor: reactor.clone(),
             id,

@@ -7,8 +7,8 @@ const REPLAY: &str = "SELVEDGE_SIM_REPLAY";
 
 /// Runs a scenario with each seed, as [`explore`](crate::explore()) does, for a test.
 ///
-/// A failure is written to a file in the folder for temporary files, whose path the message names.
-/// If the variable `SELVEDGE_SIM_REPLAY` has that path, the same call runs only the choices of the
+/// A failure is written to files in the folder for temporary files, whose paths the message names:
+/// its choices, and a trace of the shrunk run ([`Replay::write_trace`]). If the variable `SELVEDGE_SIM_REPLAY` has that path, the same call runs only the choices of the
 /// file, and shows the last events. Without the cfg `selvedge_sim` the scenario runs once.
 ///
 /// ```
@@ -38,13 +38,22 @@ pub fn check(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) {
             return replay.run(scenario).unwrap();
         }
     }
-    let Some(found) = explore(seeds, scenario).found else {
+    let Some(found) = explore(seeds, &scenario).found else {
         return;
     };
     let file = env::temp_dir().join(format!("{}.sim", name.replace(['/', ':', '\\'], "-")));
-    let saved = match Replay::of(&name, &found).write(&file) {
-        Ok(()) => format!("the replay is in {}", file.display()),
-        Err(error) => format!("{}: {error}", file.display()),
-    };
+    let replay = Replay::of(&name, &found);
+    let saved = replay.write(&file).and_then(|()| {
+        let saved = format!("the replay is in {}", file.display());
+        if cfg!(not(selvedge_sim)) {
+            return Ok(saved);
+        }
+        let [page, json] = replay.write_trace(&file, scenario)?;
+        let (page, json) = (page.display(), json.display());
+        Ok(format!(
+            "{saved}\nits trace is in {page}, and for Perfetto in {json}"
+        ))
+    });
+    let saved = saved.unwrap_or_else(|error| format!("{}: {error}", file.display()));
     panic!("{found}\n{saved}");
 }

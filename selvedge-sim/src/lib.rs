@@ -33,6 +33,7 @@ mod sim;
 mod syscalls;
 #[cfg(selvedge_sim)]
 mod system;
+mod timeline;
 mod trace;
 #[cfg(selvedge_sim)]
 mod watchdog;

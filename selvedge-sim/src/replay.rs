@@ -3,7 +3,11 @@ use crate::{
     Failure, Run, Sim,
     explore::{Found, find_difference},
 };
-use std::{fmt::Write, fs, io, path::Path};
+use std::{
+    fmt::Write,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 const FIRST_LINE: &str = "selvedge-sim replay 1";
 
@@ -12,6 +16,10 @@ const OF_SEED: &str = " of the seed";
 
 /// The kind of [`Failure::Diverged`].
 const DIVERGED: &str = "diverged";
+
+/// The most events of a replay's report, and of its trace.
+const SHOWN: usize = 200;
+const TRACED: usize = 1 << 17;
 
 /// A failure that was written to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +62,32 @@ impl Replay {
                 return diverged;
             }
         }
-        let sim = Sim::new(self.seed).keep_events(200);
-        scenario(match &self.choices {
+        scenario(self.sim().keep_events(SHOWN))
+    }
+
+    fn sim(&self) -> Sim {
+        let sim = Sim::new(self.seed);
+        match &self.choices {
             Some(choices) => sim.choices(choices.clone()),
             None => sim,
-        })
+        }
+    }
+
+    /// Runs the scenario with the choices of the failure, and writes its events to two files beside
+    /// `path`: a page of HTML, and JSON for Perfetto ([`Run::write_trace`]). Returns the two paths.
+    /// Of a long run the files have the last 131,072 events.
+    ///
+    /// # Errors
+    /// As [`fs::write`].
+    pub fn write_trace(
+        &self,
+        path: &Path,
+        scenario: impl Fn(Sim) -> Run,
+    ) -> io::Result<[PathBuf; 2]> {
+        let run = scenario(self.sim().quiet().keep_events(TRACED));
+        let files = ["html", "json"].map(|extension| path.with_extension(extension));
+        files.iter().try_for_each(|file| run.write_trace(file))?;
+        Ok(files)
     }
 
     /// Writes the file.

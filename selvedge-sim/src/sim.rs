@@ -201,6 +201,8 @@ pub struct Run {
     pub(crate) hash: u64,
     pub(crate) events: u64,
     pub(crate) kept: Vec<Event>,
+    /// The names of the hosts.
+    pub(crate) hosts: Vec<String>,
     pub(crate) failure: Option<Failure>,
     pub(crate) choices: Vec<u32>,
     pub(crate) stats: Stats,
@@ -314,6 +316,7 @@ mod imp {
             }
         };
         world.run(Box::new(main));
+        let hosts = world.host_names();
         let (failure, trace, choices, stats) = world.into_result();
         let (hash, events) = (trace.hash, trace.events);
         let kept = trace.into_kept();
@@ -322,6 +325,7 @@ mod imp {
             hash,
             events,
             kept,
+            hosts,
             failure,
             choices,
             stats,
@@ -342,6 +346,7 @@ mod imp {
             hash: 0,
             events: 0,
             kept: Vec::new(),
+            hosts: Vec::new(),
             failure: ended.err().map(|_| Failure::Panic {
                 thread: "main".to_owned(),
                 message: "the message is above".to_owned(),

@@ -8,6 +8,8 @@ use std::{fmt, sync::Arc, time::Duration};
 pub struct Event {
     /// The virtual time since the run began.
     pub time: Duration,
+    /// The number of the host, in the order of their plans, from 1. 0 if there is only one.
+    pub host: usize,
     /// The thread's id, from 1. The first thread runs the program's main function. 0 is the
     /// simulator.
     pub thread: u64,
@@ -103,6 +105,7 @@ impl Trace {
             let (time, name) = (Duration::from_nanos(nanos), name.cloned());
             let event = Event {
                 time,
+                host,
                 thread,
                 name,
                 kind,

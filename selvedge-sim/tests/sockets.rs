@@ -6,9 +6,12 @@
     target_pointer_width = "64"
 ))]
 
-use net_driver::net::{
-    AsyncFd, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream,
-    batch::{RecvBatch, Transmit},
+use net_driver::{
+    Driver,
+    net::{
+        AsyncFd, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream,
+        batch::{RecvBatch, Transmit},
+    },
 };
 use selvedge_executor::spawn;
 use selvedge_sim::{Sim, explore};
@@ -154,16 +157,27 @@ fn wrong_list_for_a_system_descriptor_is_left_to_the_system() {
     assert_eq!((done, error), (-1, Some(libc::EFAULT)));
 }
 
-/// A wait for the file would hold up all threads.
+/// A wait for the file would hold up all threads. The error names this file and the line.
 #[test]
-fn descriptor_of_the_system_is_refused_by_async_fd() {
-    let (reader, _writer) = std::os::unix::net::UnixStream::pair().unwrap();
-    let run = Sim::new(1).run(|| async move {
-        let error = AsyncFd::new(reader).unwrap_err();
-        assert!(
-            error.to_string().contains("descriptor of the system"),
-            "{error}"
-        );
+fn descriptor_of_the_system_is_refused_at_its_line() {
+    let (streams, pair) = std::sync::mpsc::channel();
+    let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    streams.send((one, other)).unwrap();
+    let run = Sim::new(1).run(move || async move {
+        let (one, other) = pair.recv().unwrap();
+        let refused = |error: std::io::Error, line: u32| {
+            let error = error.to_string();
+            let place = format!("sockets.rs:{line}:");
+            assert!(error.contains(&place), "{place} is not in: {error}");
+            assert!(error.contains("descriptor of the system"), "{error}");
+        };
+        refused(AsyncFd::new(&one).unwrap_err(), line!());
+        refused(AsyncFd::try_new(&one).unwrap_err().into(), line!());
+        let driver = Driver::current().unwrap();
+        refused(AsyncFd::new_in(&driver, &one).unwrap_err(), line!());
+        refused(UnixStream::from_std(other).unwrap_err(), line!());
+        refused(TcpListener::from_std(listener).unwrap_err(), line!());
     });
     run.unwrap();
 }

@@ -190,6 +190,7 @@ impl<T: Descriptor> AsyncFd<T> {
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    #[cfg_attr(selvedge_sim, track_caller)]
     pub fn new_in(driver: &Driver, fd: T) -> io::Result<Self> {
         Ok(Self::try_new_in(driver, fd)?)
     }
@@ -223,6 +224,7 @@ impl<T: Descriptor> AsyncFd<T> {
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    #[cfg_attr(selvedge_sim, track_caller)]
     pub fn try_new_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
         #[cfg(not(feature = "raw-fd"))]
         let number = fd.as_fd().as_raw_fd();
@@ -279,6 +281,7 @@ impl<T: AsRawFd> AsyncFd<T> {
     ///
     /// # Errors
     /// As [`register`](Self::register).
+    #[cfg_attr(selvedge_sim, track_caller)]
     pub unsafe fn register_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
         let number = fd.as_raw_fd();
         Self::registered(driver, fd, number)
@@ -307,17 +310,22 @@ impl<T: AsRawFd> AsyncFd<T> {
 }
 
 impl<T> AsyncFd<T> {
+    #[cfg_attr(selvedge_sim, track_caller)]
     fn registered(
         driver: &Driver,
         inner: T,
         number: RawFd,
     ) -> Result<Self, AsyncFdRegisterError<T>> {
-        let register = |reactor| {
-            // The type is asked for now: by the time of an error, the number may be another file's.
-            let ready = if is_pipe(number) { PIPE } else { Ready::EMPTY };
-            Registration::new(&reactor, number, ready, Removal::DeregisterIfOwner)
+        let registration = match driver.inner().open_reactor() {
+            Ok(reactor) => {
+                // The type is asked for now: by the time of an error, the number may be another
+                // file's.
+                let ready = if is_pipe(number) { PIPE } else { Ready::EMPTY };
+                Registration::new(&reactor, number, ready, Removal::DeregisterIfOwner)
+            }
+            Err(error) => Err(error),
         };
-        match driver.inner().open_reactor().and_then(register) {
+        match registration {
             Ok(registration) => Ok(Self {
                 source: Source::registered(registration, inner),
             }),

@@ -56,6 +56,7 @@ impl<T: AsRawFd> Source<T> {
         Self::new_in(&current_driver(), io, ready, removal)
     }
 
+    #[cfg_attr(selvedge_sim, track_caller)]
     pub(crate) fn new_in(
         driver: &Driver,
         io: T,

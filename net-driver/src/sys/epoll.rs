@@ -87,10 +87,7 @@ impl Sys for Epoll {
     }
 
     fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
-        let done = self.control(libc::EPOLL_CTL_ADD, fd, INTEREST, token);
-        #[cfg(selvedge_sim)]
-        let done = done.map_err(explain);
-        done
+        self.control(libc::EPOLL_CTL_ADD, fd, INTEREST, token)
     }
 
     fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
@@ -208,17 +205,6 @@ impl Epoll {
         };
         count as c_int
     }
-}
-
-/// Adds words to the error of a simulated epoll that got a descriptor of the system.
-#[cfg(selvedge_sim)]
-fn explain(error: io::Error) -> io::Error {
-    if sync_shim::sim::is_simulated() && error.raw_os_error() == Some(libc::EPERM) {
-        let why = "a simulated program cannot wait for a descriptor of the system, such as a pipe, \
-                   or a socket that was made outside of the simulation";
-        return io::Error::new(io::ErrorKind::PermissionDenied, why);
-    }
-    error
 }
 
 /// Takes ownership of a descriptor that a call has just returned. If the call has failed, returns

@@ -5,6 +5,7 @@
 mod busy;
 #[cfg(selvedge_sim)]
 mod cluster;
+#[cfg(selvedge_sim)]
 mod disks;
 #[cfg(selvedge_sim)]
 mod drivers;
@@ -167,9 +168,14 @@ mod explorer {
                     let file = options
                         .save
                         .join(format!("{name}-{}.sim", found.run.seed()));
-                    let saved = Replay::of(name, &found).write(&file);
-                    saved.map_err(|error| format!("{}: {error}", file.display()))?;
+                    let replay = Replay::of(name, &found);
+                    let saved = replay
+                        .write(&file)
+                        .and_then(|()| replay.write_trace(&file, scenario));
+                    let saved = saved.map_err(|error| format!("{}: {error}", file.display()))?;
                     println!("replay: --replay {}", file.display());
+                    let [page, json] = saved.map(|path| path.display().to_string());
+                    println!("trace: {page}, and for Perfetto {json}");
                 }
             }
         }

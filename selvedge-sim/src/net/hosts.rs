@@ -63,6 +63,11 @@ impl Network {
         &self.hosts[host].name
     }
 
+    /// Returns the names of the hosts.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| host.name.clone()).collect()
+    }
+
     /// Returns the address of a name.
     pub(crate) fn look_up(&self, name: &str) -> Option<IpAddr> {
         if name == "localhost" {

@@ -175,6 +175,11 @@ impl World {
         }
     }
 
+    /// Returns the names of the hosts.
+    pub(crate) fn host_names(&self) -> Vec<String> {
+        self.network.borrow().names()
+    }
+
     /// Returns the time of the first event of the network.
     pub(super) fn first_event(&self) -> Option<u64> {
         self.network.borrow_mut().first_event()
