@@ -1,6 +1,7 @@
 //! Explores the scenarios: `--seeds N` (1,000 by default), `--first SEED`, `--scenario NAME`,
 //! `--replay FILE`, `--save DIR`, `--list`; `--quiet` prints no reports, `--stop` stops at the
-//! first failure, and `--speed` measures the simulator.
+//! first failure, and `--speed` measures the simulator. `--mistake NAME` plants a mistake of a
+//! program, and runs its scenario; `--mistakes` lists them.
 #[cfg(selvedge_sim)]
 mod busy;
 #[cfg(selvedge_sim)]
@@ -12,11 +13,17 @@ mod drivers;
 #[cfg(selvedge_sim)]
 mod ends;
 #[cfg(selvedge_sim)]
+mod mistakes;
+#[cfg(selvedge_sim)]
 mod network;
 #[cfg(selvedge_sim)]
 mod primitives;
 #[cfg(selvedge_sim)]
 mod processes;
+#[cfg(selvedge_sim)]
+mod programs;
+#[cfg(selvedge_sim)]
+mod replicas;
 #[cfg(selvedge_sim)]
 mod scenarios;
 #[cfg(selvedge_sim)]
@@ -37,7 +44,10 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(selvedge_sim)]
 mod explorer {
-    use crate::scenarios::{ALL, Scenario};
+    use crate::{
+        mistakes,
+        scenarios::{ALL, Scenario},
+    };
     use selvedge_sim::{Replay, explore};
     use std::{
         env,
@@ -53,6 +63,7 @@ mod explorer {
         replay: Option<PathBuf>,
         save: PathBuf,
         list: bool,
+        mistakes: bool,
         quiet: bool,
         stop: bool,
         speed: bool,
@@ -66,6 +77,7 @@ mod explorer {
             replay: None,
             save: env::temp_dir(),
             list: false,
+            mistakes: false,
             quiet: false,
             stop: false,
             speed: false,
@@ -74,6 +86,7 @@ mod explorer {
         while let Some(option) = given.next() {
             match option.as_str() {
                 "--list" => options.list = true,
+                "--mistakes" => options.mistakes = true,
                 "--quiet" => options.quiet = true,
                 "--stop" => options.stop = true,
                 "--speed" => options.speed = true,
@@ -84,6 +97,7 @@ mod explorer {
                         "--seeds" => options.seeds = number()?,
                         "--first" => options.first = number()?,
                         "--scenario" => options.scenario = Some(value),
+                        "--mistake" => options.scenario = Some(mistakes::plant(value)?.to_owned()),
                         "--replay" => options.replay = Some(value.into()),
                         "--save" => options.save = value.into(),
                         _ => return Err(format!("there is no option {option}")),
@@ -98,6 +112,11 @@ mod explorer {
         let done = options().and_then(|options| {
             if options.list {
                 ALL.iter().for_each(|(name, _)| println!("{name}"));
+                return Ok(true);
+            }
+            if options.mistakes {
+                let all = mistakes::ALL.iter();
+                all.for_each(|(name, scenario)| println!("{scenario} {name}"));
                 return Ok(true);
             }
             if options.speed {

@@ -1,5 +1,6 @@
 //! Programs of several hosts, under faults. What a program must not lose is on a *disk*: a value
 //! that outlives the crashes of its host.
+use crate::mistakes::is_planted;
 use net_driver::{
     net::{TcpListener, TcpSocket, TcpStream, UdpSocket},
     time::{Instant, sleep, timeout},
@@ -16,11 +17,11 @@ use std::{
 };
 use task_io::{AsyncReadExt, AsyncWriteExt};
 
-const MS: Duration = Duration::from_millis(1);
+pub const MS: Duration = Duration::from_millis(1);
 
 /// A value on a disk.
 #[derive(Default)]
-struct Disk<T>(Arc<Mutex<T>>);
+pub struct Disk<T>(Arc<Mutex<T>>);
 
 impl<T> Clone for Disk<T> {
     fn clone(&self) -> Self {
@@ -29,21 +30,21 @@ impl<T> Clone for Disk<T> {
 }
 
 impl<T> Disk<T> {
-    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn ms(range: Range<u32>) -> Range<Duration> {
+pub fn ms(range: Range<u32>) -> Range<Duration> {
     MS * range.start..MS * range.end
 }
 
-fn lossy() -> Net {
+pub fn lossy() -> Net {
     Net::new().latency(ms(1..20)).loss(0.02).duplicates(0.02)
 }
 
 /// Serves each connection in a task of its own.
-async fn serve<F: Future<Output = io::Result<()>> + Send + 'static>(
+pub async fn serve<F: Future<Output = io::Result<()>> + Send + 'static>(
     port: u16,
     serve_one: impl Fn(TcpStream) -> F,
 ) {
@@ -54,8 +55,17 @@ async fn serve<F: Future<Output = io::Result<()>> + Send + 'static>(
     }
 }
 
+/// Makes a connection, sends these numbers, and returns the number that comes back.
+pub async fn call(to: &str, words: impl AsRef<[u64]>) -> io::Result<u64> {
+    let mut stream = TcpStream::connect(to).await?;
+    for word in words.as_ref() {
+        stream.write_u64(*word).await?;
+    }
+    stream.read_u64().await
+}
+
 /// Repeats a request until it succeeds in time.
-async fn until_done<R, F: Future<Output = io::Result<R>>>(
+pub async fn until_done<R, F: Future<Output = io::Result<R>>>(
     limit: Duration,
     mut request: impl FnMut(u8) -> F,
 ) -> R {
@@ -79,6 +89,9 @@ struct Ledger {
 async fn add(disk: Disk<Ledger>, mut stream: TcpStream) -> io::Result<()> {
     loop {
         let number = stream.read_u64().await?;
+        if is_planted("answer before the write") {
+            stream.write_u64(number).await?;
+        }
         sleep(MS * random_below(3) as u32).await;
         disk.with(|ledger| {
             if ledger.known.insert(number) {
@@ -119,7 +132,11 @@ pub fn requests(sim: Sim) -> Run {
         .server("front", 1, || serve(1, relay))
         .client("web", 2, || async {
             for number in 0..REQUESTS {
-                until_done(400 * MS, |_| request(number)).await;
+                let is_new = is_planted("retry has a new number");
+                until_done(400 * MS, |attempt| {
+                    request(number + u64::from(is_new) * 100 * u64::from(attempt))
+                })
+                .await;
             }
         })
         .net(lossy())
@@ -192,7 +209,7 @@ pub fn transfers(sim: Sim) -> Run {
         let len = stream.read_u32().await? as usize;
         let mut body = Vec::new();
         stream.read_to_end(&mut body).await?;
-        if body.len() < len {
+        if body.len() < len && !is_planted("part of a stream is taken for the whole") {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         Ok(body)
@@ -255,7 +272,9 @@ pub fn leases(sim: Sim) -> Run {
     sim.hosts()
         .server("locks", 1, || async {
             // An earlier incarnation may have granted a lease.
-            sleep(LEASE).await;
+            if !is_planted("leases are forgotten at a restart") {
+                sleep(LEASE).await;
+            }
             let granted = Granted::default();
             serve(1, move |stream| grant(granted.clone(), stream)).await;
         })
@@ -288,6 +307,8 @@ pub fn datagrams(sim: Sim) -> Run {
                     let Ok(count) = socket.recv(&mut answer).await else {
                         continue;
                     };
+                    let any = is_planted("answer to an earlier question is taken");
+                    assert!(!any || answer[..count] == [7, number], "a wrong answer");
                     if answer[..count] == [7, number] {
                         return;
                     }

@@ -32,6 +32,10 @@ pub const CRASHING: &[&str] = &[
     "requests",
     "leases",
     "datagrams",
+    "alarms",
+    "jobs",
+    "quorums",
+    "leaders",
     "log",
     "replace",
     "replace_in_order",
@@ -113,6 +117,15 @@ pub const ALL: &[Scenario] = &[
     ("replace", crate::disks::replace),
     ("replace_in_order", crate::disks::replace_in_order),
     ("disk_errors", crate::disks::errors),
+    ("alarms", crate::programs::alarms),
+    ("frames_of_a_stream", crate::programs::frames_of_a_stream),
+    ("increments", crate::programs::increments),
+    ("orders", crate::programs::orders),
+    ("updates", crate::programs::updates),
+    ("dated_leases", crate::programs::dated_leases),
+    ("jobs", crate::programs::jobs),
+    ("quorums", crate::replicas::quorums),
+    ("leaders", crate::replicas::leaders),
 ];
 
 pub const MS: Duration = Duration::from_millis(1);
