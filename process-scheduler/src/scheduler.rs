@@ -145,6 +145,9 @@ impl Builder {
     }
 
     /// Sets the number of this node, which is in the pids of all its processes: 0 by default.
+    ///
+    /// A machine that starts anew takes another number. With the same one, a pid that another node
+    /// still has from the last start may name a new process.
     pub fn node(mut self, node: u32) -> Self {
         self.config.node = node;
         self

@@ -3,6 +3,8 @@
 //! first failure, and `--speed` measures the simulator. `--mistake NAME` plants a mistake of a
 //! program, and runs its scenario; `--mistakes` lists them.
 #[cfg(selvedge_sim)]
+mod actors;
+#[cfg(selvedge_sim)]
 mod busy;
 #[cfg(selvedge_sim)]
 mod cluster;

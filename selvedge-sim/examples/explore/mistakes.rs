@@ -20,6 +20,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("job that fails is retried at once for ever", "jobs"),
     ("write is acknowledged before the quorum has it", "quorums"),
     ("leader reads without asking the others", "leaders"),
+    ("restarted node keeps its number", "actors"),
 ];
 
 /// Returns whether this mistake is planted.

@@ -36,6 +36,7 @@ pub const CRASHING: &[&str] = &[
     "jobs",
     "quorums",
     "leaders",
+    "actors",
     "log",
     "replace",
     "replace_in_order",
@@ -126,6 +127,7 @@ pub const ALL: &[Scenario] = &[
     ("jobs", crate::programs::jobs),
     ("quorums", crate::replicas::quorums),
     ("leaders", crate::replicas::leaders),
+    ("actors", crate::actors::actors),
 ];
 
 pub const MS: Duration = Duration::from_millis(1);
