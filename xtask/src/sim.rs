@@ -1,6 +1,7 @@
 //! `cargo xtask sim`: explores the scenarios of `selvedge-sim`, on the shim's backend for
 //! simulations.
 mod hashes;
+mod programs;
 
 use anyhow::{Context, Result, ensure};
 use project::{
@@ -44,6 +45,10 @@ pub(crate) struct Options {
     /// within `--seeds` of each scenario. `--only` chooses among them by a part of the name.
     #[arg(long, conflicts_with_all = ["first", "replay", "list"])]
     mutants: bool,
+    /// Plants the mistakes of the programs of several hosts, one at a time, and says with which of
+    /// the `--seeds` each is found. Then runs the programs without a mistake.
+    #[arg(long, conflicts_with_all = ["first", "scenario", "replay", "list", "mutants", "hashes", "speed"])]
+    programs: bool,
     /// Plants only the mistakes whose name contains this text.
     #[arg(long, value_name = "TEXT", requires = "mutants")]
     only: Option<String>,
@@ -61,6 +66,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return plant_all(&root, options);
     }
     let program = build(&root, &root.join(FOLDER))?.context("it does not build")?;
+    if options.programs {
+        return programs::try_all(&program, options.seeds);
+    }
     if options.hashes {
         let scenario = options.scenario.as_deref();
         return hashes::compare(&program, options.first, options.seeds, scenario);
@@ -88,7 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 const STEP_SEEDS: &str = "200";
 
 /// The step of `cargo xtask test`: the tests of the crate, some seeds of each scenario, and whether
-/// each mistake can be planted. One build serves the tests and the scenarios: it has debug
+/// each mistake of the project can be planted, and each one of a program is in the README. One build serves the tests and the scenarios: it has debug
 /// assertions, and is optimised a little.
 pub(crate) fn check() -> Result<bool> {
     let (_, root) = workspace::load()?;
@@ -101,7 +109,9 @@ pub(crate) fn check() -> Result<bool> {
     if !succeeds(tests.current_dir(&root))? {
         return Ok(false);
     }
-    let mut explore = Command::new(folder.join("debug/examples/explore"));
+    let program = folder.join("debug/examples/explore");
+    programs::check_table(&root, &program)?;
+    let mut explore = Command::new(program);
     succeeds(explore.args(["--seeds", STEP_SEEDS, "--save"]).arg(folder))
 }
 
