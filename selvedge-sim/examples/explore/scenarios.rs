@@ -446,6 +446,10 @@ fn cold_start(sim: Sim) -> Run {
 }
 
 /// The first poll arms a timer for another task, wakes a task, or spawns one, and is then long.
+#[allow(
+    clippy::async_yields_async,
+    reason = "the main function awaits the other task"
+)]
 fn first_poll(sim: Sim) -> Run {
     sim.run_main(|| {
         let runtime = runtime(2 + random_below(2) as usize);

@@ -33,7 +33,7 @@ pub(super) struct FutexWait {
 /// not for a notification: a mutex has 2 then, a `Once` has 5, a read-write lock has one of the two
 /// upper bits. A park has all bits, and a condition variable a count, which is rarely one of these.
 fn is_lock(value: u32) -> bool {
-    matches!(value, 2 | 5) || (value >= 1 << 30 && value < u32::MAX)
+    matches!(value, 2 | 5) || (1 << 30..u32::MAX).contains(&value)
 }
 
 fn on(word: *const AtomicU32) -> Wait {

@@ -78,6 +78,10 @@ impl Receiving {
 
     /// Chooses the list of a new receiver, if there are so many others. To be called before the
     /// receiver is counted (rule 1).
+    #[cfg_attr(
+        selvedge_sim,
+        allow(clippy::modulo_one, reason = "a simulation has one list")
+    )]
     pub(super) fn choose(&self, receivers: usize) -> List {
         if receivers < FEW {
             return List(0);

@@ -84,6 +84,10 @@ impl List {
 
     /// Returns the number of the list of a task that waits with this `seen`. The wait borrows it,
     /// so it does not move.
+    #[cfg_attr(
+        selvedge_sim,
+        allow(clippy::modulo_one, reason = "a simulation has one list")
+    )]
     fn index(self, seen: &Version) -> usize {
         // The versions seen are in receivers, or in futures. Each is far from the next one, at a
         // distance that may be a power of two.
