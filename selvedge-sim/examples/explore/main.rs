@@ -15,6 +15,9 @@ mod drivers;
 #[cfg(selvedge_sim)]
 mod ends;
 #[cfg(selvedge_sim)]
+#[path = "../kv_replicated/store.rs"]
+mod kv_replicated;
+#[cfg(selvedge_sim)]
 mod mistakes;
 #[cfg(selvedge_sim)]
 mod network;

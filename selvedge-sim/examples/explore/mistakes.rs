@@ -21,6 +21,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("write is acknowledged before the quorum has it", "quorums"),
     ("leader reads without asking the others", "leaders"),
     ("restarted node keeps its number", "actors"),
+    ("version and value are in two files", "kv_replicated"),
 ];
 
 /// Returns whether this mistake is planted.

@@ -282,7 +282,7 @@ pub fn dated_leases(sim: Sim) -> Run {
     let client = move || {
         let held = held.clone();
         async move {
-            for _ in 0..3 {
+            for _ in 0..2 {
                 let until = until_done(100 * MS, |_| acquire(is_dated())).await;
                 let now = Instant::now();
                 if now < until {

@@ -210,7 +210,7 @@ pub fn leaders(sim: Sim) -> Run {
         let (acknowledged, ends) = (acknowledged.clone(), ends.clone());
         async move {
             let mut epoch = 0;
-            for value in 1..8 {
+            for value in 1..6 {
                 loop {
                     let node = NODES[epoch as usize % 3];
                     let write = timeout(LIMIT, call(node, [WRITE, value]));

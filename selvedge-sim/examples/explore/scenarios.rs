@@ -3,6 +3,7 @@
 //!
 //! Times are virtual. *Soon* is a bound of the scheduler, plus the longest time that a simulated
 //! poll takes.
+use crate::mistakes::is_planted;
 use net_driver::time::{Instant, interval, sleep, sleep_until, timeout};
 use selvedge_executor::{
     Builder, Handle, JoinHandle, LocalSet, SchedulingGroup, block_in_place, park::ThreadPark,
@@ -37,6 +38,7 @@ pub const CRASHING: &[&str] = &[
     "quorums",
     "leaders",
     "actors",
+    "kv_replicated",
     "log",
     "replace",
     "replace_in_order",
@@ -128,6 +130,10 @@ pub const ALL: &[Scenario] = &[
     ("quorums", crate::replicas::quorums),
     ("leaders", crate::replicas::leaders),
     ("actors", crate::actors::actors),
+    ("kv_replicated", |sim| {
+        let two_files = is_planted("version and value are in two files");
+        crate::kv_replicated::scenario(sim, two_files)
+    }),
 ];
 
 pub const MS: Duration = Duration::from_millis(1);
