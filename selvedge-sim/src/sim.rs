@@ -117,7 +117,8 @@ impl Sim {
         self
     }
 
-    /// Keeps the last events of the run, for [`Run::events`]. None by default.
+    /// Keeps the last events of the run, for [`Run::events`]. None by default. The switches between
+    /// threads and the jumps of the time are only kept with `usize::MAX`.
     pub fn keep_events(mut self, events: usize) -> Self {
         self.settings.kept_events = events;
         self
@@ -201,6 +202,8 @@ pub struct Run {
     pub(crate) hash: u64,
     pub(crate) events: u64,
     pub(crate) kept: Vec<Event>,
+    /// How many events gave way to the kept ones.
+    pub(crate) lost: u64,
     /// The names of the hosts.
     pub(crate) hosts: Vec<String>,
     pub(crate) failure: Option<Failure>,
@@ -318,13 +321,14 @@ mod imp {
         world.run(Box::new(main));
         let hosts = world.host_names();
         let (failure, trace, choices, stats) = world.into_result();
-        let (hash, events) = (trace.hash, trace.events);
+        let (hash, events, lost) = (trace.hash, trace.events, trace.lost);
         let kept = trace.into_kept();
         Run {
             seed,
             hash,
             events,
             kept,
+            lost,
             hosts,
             failure,
             choices,
@@ -346,6 +350,7 @@ mod imp {
             hash: 0,
             events: 0,
             kept: Vec::new(),
+            lost: 0,
             hosts: Vec::new(),
             failure: ended.err().map(|_| Failure::Panic {
                 thread: "main".to_owned(),

@@ -288,7 +288,7 @@ impl<'a> Timeline<'a> {
     fn instant(&mut self, event: &Event) {
         let lane = self.lane(event);
         let Event { kind, number, .. } = *event;
-        let is_failure = event.thread == 0 && event.host == 0;
+        let is_failure = (event.thread, event.host) == (0, 0) && kind != "thread";
         let category = match kind {
             _ if is_failure || FAULTS.contains(&kind) => "fault",
             _ if NETWORK.contains(&kind) => "network",
@@ -353,11 +353,10 @@ impl<'a> Timeline<'a> {
         // The lane of a host is above those of its threads.
         let is_host = |lane: usize| self.of_hosts.values().any(|of_host| *of_host == lane);
         order.sort_by_key(|lane| (self.lanes[*lane].host, !is_host(*lane), *lane));
-        let lost = run.events.saturating_sub(run.kept.len() as u64);
         let mut names = String::new();
         for (row, lane) in order.into_iter().enumerate() {
             let Lane { host, ref name, .. } = self.lanes[lane];
-            let lost = if row == 0 { lost } else { 0 };
+            let lost = if row == 0 { run.lost } else { 0 };
             // As above.
             let _ = write!(
                 names,

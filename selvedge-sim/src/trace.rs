@@ -48,6 +48,8 @@ pub(crate) struct Trace {
     pub(crate) hash: u64,
     pub(crate) events: u64,
     keep: usize,
+    /// How many events gave way to later ones.
+    pub(crate) lost: u64,
     /// The last events of each host, each with its place among all events.
     kept: Vec<VecDeque<(u64, Event)>>,
 }
@@ -73,12 +75,15 @@ fn hash_of(kind: &str) -> u64 {
 
 #[cfg(selvedge_sim)]
 impl Trace {
-    /// Makes an empty trace, which keeps so many events.
+    /// Makes an empty trace, which keeps so many events. Unless it keeps all, it leaves out the
+    /// switches between threads and the jumps of the time: most events are such, and the times and
+    /// threads of the others show them.
     pub(crate) fn new(keep: usize) -> Self {
         Self {
             hash: 0xcbf2_9ce4_8422_2325,
             events: 0,
             keep,
+            lost: 0,
             kept: vec![VecDeque::new()],
         }
     }
@@ -97,10 +102,12 @@ impl Trace {
             self.hash = (self.hash.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
         self.events += 1;
-        if self.keep > 0 {
+        let is_switch = matches!(kind, "run" | "time");
+        if self.keep > 0 && (self.keep == usize::MAX || !is_switch) {
             let kept = &mut self.kept[host];
             if kept.len() == self.keep {
                 kept.pop_front();
+                self.lost += 1;
             }
             let (time, name) = (Duration::from_nanos(nanos), name.cloned());
             let event = Event {
@@ -119,7 +126,9 @@ impl Trace {
     /// Keeps events of so many hosts from now on.
     pub(crate) fn share_among(&mut self, hosts: usize) {
         self.kept.resize_with(hosts, VecDeque::new);
-        self.keep = self.keep.div_ceil(hosts).max(self.keep.min(20));
+        if self.keep < usize::MAX {
+            self.keep = self.keep.div_ceil(hosts).max(self.keep.min(20));
+        }
     }
 
     /// Returns the kept events in their order.

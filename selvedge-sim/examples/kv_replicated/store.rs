@@ -20,7 +20,7 @@ use task_io::{AsyncReadExt, AsyncWriteExt};
 
 const REPLICAS: [&str; 3] = ["one", "two", "three"];
 const MAJORITY: usize = 2;
-const KEYS: usize = 3;
+const KEYS: usize = 2;
 const MS: Duration = Duration::from_millis(1);
 
 /// A version of a key, and its value.
@@ -156,7 +156,8 @@ pub fn scenario(sim: Sim, two_files: bool) -> Run {
     let mut hosts = sim.hosts().client("client", 1, client);
     for name in REPLICAS {
         hosts = hosts.server(name, 1, move || replica(two_files));
-        hosts = hosts.disk(name, "/data", Disk::new().lost_unsynced());
+        let disk = Disk::new().lost_unsynced().fsync_time(2 * MS..20 * MS);
+        hosts = hosts.disk(name, "/data", disk);
     }
     let faults = Faults::new().crashes(2).during(200 * MS);
     hosts.faults(faults.longest(200 * MS)).run()

@@ -20,8 +20,9 @@ fn lines(events: &[Short]) -> Vec<String> {
     let run = Run {
         seed: 1,
         hash: 0,
-        events: events.len() as u64 + 5,
+        events: events.len() as u64,
         kept: events.iter().map(event).collect(),
+        lost: 5,
         hosts: hosts.clone(),
         failure: None,
         choices: Vec::new(),
