@@ -36,6 +36,7 @@ chapters! {
     assemble: "assemble.md";
     model_check: "model-check.md";
     simulate: "simulate.md";
+    hosts: "hosts.md";
     how_it_works: "how-it-works.md";
 }
 

@@ -8,8 +8,9 @@ const REPLAY: &str = "SELVEDGE_SIM_REPLAY";
 /// Runs a scenario with each seed, as [`explore`](crate::explore()) does, for a test.
 ///
 /// A failure is written to files in the folder for temporary files, whose paths the message names:
-/// its choices, and a trace of the shrunk run ([`Replay::write_trace`]). If the variable `SELVEDGE_SIM_REPLAY` has that path, the same call runs only the choices of the
-/// file, and shows the last events. Without the cfg `selvedge_sim` the scenario runs once.
+/// its choices, and a trace of the shrunk run ([`Replay::write_trace`]). If the variable
+/// `SELVEDGE_SIM_REPLAY` has the path of the choices, the same call runs only these, and shows the
+/// last events. Without the cfg `selvedge_sim` the scenario runs once.
 ///
 /// ```
 /// // In a test:

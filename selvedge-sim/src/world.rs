@@ -92,6 +92,8 @@ pub(crate) struct World {
     steps: Cell<u64>,
     switches: Cell<u64>,
     points: Cell<u64>,
+    /// The calls of the system since a thread was resumed.
+    calls: Cell<u64>,
     panics: Cell<u64>,
     /// Whether a thread may unwind.
     panics_go_on: Cell<bool>,
@@ -150,6 +152,7 @@ impl World {
             steps: Cell::new(0),
             switches: Cell::new(0),
             points: Cell::new(0),
+            calls: Cell::new(0),
             panics: Cell::new(0),
             panics_go_on: Cell::new(false),
             current: Cell::new(0),
@@ -227,6 +230,7 @@ impl World {
             self.show_clock(host);
         }
         self.current.set(id);
+        self.calls.set(0);
         self.switches.set(self.switches.get() + 1);
         self.watched.switch_to(id);
         self.record(u64::from(id), "run", 0, 0);

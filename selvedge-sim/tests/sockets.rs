@@ -14,8 +14,8 @@ use net_driver::{
     },
 };
 use selvedge_executor::spawn;
-use selvedge_sim::{Sim, explore};
-use std::os::fd::AsRawFd;
+use selvedge_sim::{Failure, Sim, explore};
+use std::{os::fd::AsRawFd, time::Duration};
 use task_io::{AsyncReadExt, AsyncWriteExt};
 
 #[test]
@@ -180,4 +180,32 @@ fn descriptor_of_the_system_is_refused_at_its_line() {
         refused(TcpListener::from_std(listener).unwrap_err(), line!());
     });
     run.unwrap();
+}
+
+/// The thread makes nothing but calls, and the packet comes after some time.
+#[test]
+fn thread_that_reads_until_bytes_come_gets_them() {
+    let reads = || async {
+        let socket = std::net::UdpSocket::bind("0.0.0.0:7").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        while socket.recv(&mut [0]).is_err() {}
+    };
+    let sends = || async {
+        net_driver::time::sleep(Duration::from_millis(5)).await;
+        let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+        socket.send_to(b"a", "reader:7").await.unwrap();
+    };
+    let hosts = Sim::new(1).hosts().client("reader", 1, reads);
+    hosts.client("sender", 1, sends).run().unwrap();
+}
+
+#[test]
+fn thread_that_reads_for_ever_ends_the_run_as_too_long() {
+    let run = Sim::new(1).steps(10_000).run_main(|| {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:7").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        while socket.recv(&mut [0]).is_err() {}
+    });
+    let failure = run.failure().unwrap();
+    assert!(matches!(failure, Failure::TooLong(_)), "{failure}");
 }

@@ -26,7 +26,7 @@ const MS: Duration = Duration::from_millis(1);
 /// A version of a key, and its value.
 type Entry = [u64; 2];
 
-/// What a replica knows, and its files.
+/// The entries of a replica, and its files.
 struct Store {
     entries: [Entry; KEYS],
     files: Vec<File>,

@@ -72,6 +72,25 @@ impl World {
         }
     }
 
+    /// Lets the limits fire that are over, and another thread run. `count` is the number of points.
+    #[inline]
+    pub(super) fn pass_points(&self, count: u64) {
+        let points = self.points.get() + count;
+        self.points.set(points);
+        self.watched.beat(points);
+        let id = self.current.get();
+        self.fire_limits();
+        let is_over =
+            self.steps.get() + points > self.settings.steps || self.failure.borrow().is_some();
+        if is_over || self.fault_is_due.get() {
+            // The loop of `run` ends the run, or makes the fault happen.
+            self.ready.borrow_mut().push(id);
+            self.switch(id);
+        } else if !self.ready.borrow().is_empty() && !self.stays(id, 1) {
+            self.switch(id);
+        }
+    }
+
     /// Starts a thread on a host.
     pub(super) fn spawn_on(
         &self,
@@ -170,21 +189,8 @@ impl Host for World {
 
     #[inline]
     fn point(&self, _: &Fiber) {
-        let points = self.points.get() + 1;
-        self.points.set(points);
-        self.watched.beat(points);
         self.now.set(self.now.get() + POLL);
-        let id = self.current.get();
-        self.fire_limits();
-        let is_over =
-            self.steps.get() + points > self.settings.steps || self.failure.borrow().is_some();
-        if is_over || self.fault_is_due.get() {
-            // The loop of `run` ends the run, or makes the fault happen.
-            self.ready.borrow_mut().push(id);
-            self.switch(id);
-        } else if !self.ready.borrow().is_empty() && !self.stays(id, 1) {
-            self.switch(id);
-        }
+        self.pass_points(1);
     }
 
     #[inline]

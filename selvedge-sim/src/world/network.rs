@@ -14,6 +14,10 @@ const CALL: u64 = 300;
 /// The number for waits for the end of the clients, which no file has.
 pub(super) const CLIENTS: FileId = u64::MAX;
 
+/// After so many calls in a row a thread comes to a point, so that the limits of other waits fire,
+/// and the run ends at last: it may read a socket until something comes.
+const CALLS_TO_A_POINT: u64 = 256;
+
 /// Once in so many calls another thread runs first, at random.
 const AT_CALL: u64 = 16;
 
@@ -79,6 +83,10 @@ impl World {
     /// A simulated thread makes a call: time passes, and another thread may run first.
     pub(crate) fn begin_call(&self) {
         self.now.set(self.now.get() + CALL);
+        self.calls.set(self.calls.get() + 1);
+        if self.calls.get() % CALLS_TO_A_POINT == 0 {
+            return self.pass_points(CALLS_TO_A_POINT);
+        }
         self.preempt(AT_CALL);
     }
 
