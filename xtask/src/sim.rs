@@ -95,9 +95,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 /// The seeds of each scenario in the step.
 const STEP_SEEDS: &str = "200";
 
-/// The step of `cargo xtask test`: the tests of the crate, some seeds of each scenario, whether each
-/// mistake of the project can be planted, and whether the README names each one of a program. One
-/// build serves the tests and the scenarios: it has debug assertions, and is optimised a little.
+/// The step of `cargo xtask test`: the tests of the crate, some seeds of each scenario, whether
+/// each mistake of the project can be planted, and whether the README names each one of a program.
+/// One build serves the tests and the scenarios: it has debug assertions, and is optimised a
+/// little.
 pub(crate) fn check() -> Result<bool> {
     let (_, root) = workspace::load()?;
     read_edits(&root)?;
