@@ -65,10 +65,10 @@ impl Relay for ByTcp {
 
 /// The signals that this program sends. The others have no bytes.
 fn encode(to: Pid, parcel: &Parcel) -> Option<Vec<u8>> {
-    let mut frame = to.to_bytes().to_vec();
+    let mut frame = to.to_bits().to_le_bytes().to_vec();
     let mut add = |tag: u8, pid: &Pid, number: u64| {
         frame.push(tag);
-        frame.extend(pid.to_bytes());
+        frame.extend(pid.to_bits().to_le_bytes());
         frame.extend(number.to_be_bytes());
     };
     match parcel {
@@ -97,7 +97,8 @@ fn decode(frame: &[u8]) -> Option<(Pid, Parcel)> {
     let (to, rest) = frame.split_first_chunk()?;
     let (tag, rest) = rest.split_first()?;
     let (pid, number) = rest.split_first_chunk()?;
-    let (to, pid) = (Pid::from_bytes(*to)?, Pid::from_bytes(*pid)?);
+    let pid_of = |bytes: &[u8; 16]| Pid::from_bits(u128::from_le_bytes(*bytes));
+    let (to, pid) = (pid_of(to)?, pid_of(pid)?);
     let number = u64::from_be_bytes(number.try_into().ok()?);
     let signal = match tag {
         0 => return Some((to, Parcel::Message(Box::new(Note { from: pid, number })))),
@@ -178,10 +179,10 @@ async fn read(mut stream: OwnedReadHalf, node: u32, number: u64, handle: Handle,
 /// Connects this node with the one at the other side of a stream. Each side sends a pid. Returns
 /// that of the other side. An earlier connection of the two is over.
 async fn connect(mut stream: TcpStream, pid: Pid, handle: Handle, relay: ByTcp) -> io::Result<Pid> {
-    stream.write_all(&pid.to_bytes()).await?;
-    let mut bytes = [0; 12];
+    stream.write_all(&pid.to_bits().to_le_bytes()).await?;
+    let mut bytes = [0; 16];
     stream.read_exact(&mut bytes).await?;
-    let other = Pid::from_bytes(bytes).ok_or(ErrorKind::InvalidData)?;
+    let other = Pid::from_bits(u128::from_le_bytes(bytes)).ok_or(ErrorKind::InvalidData)?;
     let (sender, frames) = unbounded_channel();
     let node = other.node();
     let earlier = relay.with(|wires| wires.by_node.remove(&node));
@@ -193,6 +194,7 @@ async fn connect(mut stream: TcpStream, pid: Pid, handle: Handle, relay: ByTcp) 
         wires.by_node.insert(node, (wires.made, sender));
         wires.made
     });
+    handle.node_up(node, "other");
     let (from, to) = stream.into_split();
     spawn(write(to, frames));
     spawn(read(from, node, number, handle, relay));
