@@ -272,7 +272,7 @@ impl Directory {
         &self,
         feed: &impl Feed,
         node: Option<u32>,
-        input: &mut Decoder<'_>,
+        mut input: Decoder<'_>,
     ) -> Result<Option<NodeChange>, DecodeError> {
         let change = match input.u8()? {
             0 => Change::Registers,
@@ -283,6 +283,7 @@ impl Directory {
         };
         let name = input.str()?;
         let pid = Pid::from_bits(input.u64()?.into()).ok_or(DecodeError::Invalid)?;
+        input.end()?;
         let Some(node) = node.filter(|_| name.len() <= MOST) else {
             return Err(DecodeError::Invalid);
         };

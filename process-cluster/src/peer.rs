@@ -779,7 +779,7 @@ impl Peer {
                 let to = read_own(&mut input, peers)?;
                 let signal = signals::read(&mut input)?;
                 input.end()?;
-                self.take_signal(peers, to, signal);
+                self.take_signal(peers, to, signal)?;
             }
             ANSWER => {
                 let (sequence, place) = (input.u64()?, usize::from(input.u8()?));
@@ -799,12 +799,12 @@ impl Peer {
                     return Ok(());
                 };
                 match input.bool()? {
-                    true => place.answer(&mut input),
+                    true => place.answer(input)?,
                     false => place.drop_call(),
                 }
             }
             NAME => {
-                let lost = peers.directory.take(peers, self.number(), &mut input)?;
+                let lost = peers.directory.take(peers, self.number(), input)?;
                 lost.into_iter().for_each(|lost| peers.report(lost));
             }
             PUBLISH => {
@@ -830,7 +830,12 @@ impl Peer {
         Ok(())
     }
 
-    fn take_signal(&self, peers: &Peers, to: Pid, signal: Signal) {
+    fn take_signal(&self, peers: &Peers, to: Pid, signal: Signal) -> Result<(), DecodeError> {
+        // This node alone knows which of its processes have ended: the exit is made up.
+        let own = peers.identities.own_number();
+        if matches!(&signal, Signal::Exit { pid, .. } if pid.node() == own) {
+            return Err(DecodeError::Invalid);
+        }
         let name = lock(&self.state)
             .session
             .other()
@@ -848,15 +853,17 @@ impl Peer {
                 .is_err(),
             false => true,
         };
-        if !refused {
-            return;
-        }
-        // The other node has noted the relation: it is told that there is none.
         let (by, linked) = match signal {
-            Signal::Monitor { by } => (by, false),
-            Signal::Link { with } => (with, true),
-            _ => return,
+            Signal::Monitor { by } if refused => (by, false),
+            Signal::Link { with } if refused => (with, true),
+            _ => return Ok(()),
         };
+        // A node that is not allowed to relate the two says nothing to a third node.
+        let node = by.node();
+        if !is_allowed && self.number() != Some(node) {
+            return Ok(());
+        }
+        // The node of the other process has noted the relation: it is told that there is none.
         let mut out = Encoder::new(&peers.identities);
         out.u64(by.to_bits() as u64);
         let exit = Signal::Exit {
@@ -865,9 +872,10 @@ impl Peer {
             linked,
         };
         signals::write(&exit, &mut out);
-        if let Some(node) = self.number() {
-            self.send_always(node, SIGNAL, &out.bytes);
+        if let Some(peer) = peers.node(node) {
+            peer.send_always(node, SIGNAL, &out.bytes);
         }
+        Ok(())
     }
 
     fn number(&self) -> Option<u32> {
@@ -926,3 +934,6 @@ fn read_own(input: &mut Decoder<'_>, peers: &Peers) -> Result<Pid, DecodeError> 
     let pid = Pid::from_bits(input.u64()?.into()).ok_or(DecodeError::Invalid)?;
     Ok(pid.with_node(peers.identities.own_number()))
 }
+
+#[cfg(test)]
+mod tests;

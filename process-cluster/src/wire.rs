@@ -232,28 +232,29 @@ impl Drop for Call {
 pub(crate) struct Pending(Box<dyn AnyReply>);
 
 /// How a call ends.
-enum End<'a, 'b> {
-    Value(&'a mut Decoder<'b>),
+enum End<'a> {
+    Value(Decoder<'a>),
     Dropped,
     NodeDown,
 }
 
 trait AnyReply: Send {
-    fn end(self: Box<Self>, how: End<'_, '_>);
+    fn end(self: Box<Self>, how: End<'_>) -> Result<(), DecodeError>;
     fn is_abandoned(&self) -> bool;
 }
 
 impl<R: Message> AnyReply for Reply<R> {
-    fn end(self: Box<Self>, how: End<'_, '_>) {
+    fn end(self: Box<Self>, how: End<'_>) -> Result<(), DecodeError> {
         match how {
-            End::Value(input) => {
-                if let Ok(answer) = R::decode(input) {
-                    drop(self.send(answer));
-                }
+            End::Value(mut input) => {
+                let answer = R::decode(&mut input)?;
+                input.end()?;
+                drop(self.send(answer));
             }
             End::Dropped => {}
             End::NodeDown => self.node_down(),
         }
+        Ok(())
     }
 
     fn is_abandoned(&self) -> bool {
@@ -266,18 +267,21 @@ impl Pending {
         Self(Box::new(reply))
     }
 
-    /// Ends the call with the value that is next in the input, if it is one.
-    pub(crate) fn answer(self, input: &mut Decoder<'_>) {
-        self.0.end(End::Value(input));
+    /// Ends the call with the value that the input holds.
+    ///
+    /// # Errors
+    /// If it holds no such value: the call was dropped.
+    pub(crate) fn answer(self, input: Decoder<'_>) -> Result<(), DecodeError> {
+        self.0.end(End::Value(input))
     }
 
     /// Ends the call without an answer.
     pub(crate) fn drop_call(self) {
-        self.0.end(End::Dropped);
+        let _ = self.0.end(End::Dropped);
     }
 
     pub(crate) fn node_down(self) {
-        self.0.end(End::NodeDown);
+        let _ = self.0.end(End::NodeDown);
     }
 
     pub(crate) fn is_abandoned(&self) -> bool {

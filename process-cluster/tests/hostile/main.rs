@@ -1,0 +1,5 @@
+//! Nodes under uncommon use: slow and panicking code of the user, full queues, nodes that are
+//! started again, and transports that are doubled, late or blocked.
+mod messages;
+mod nodes;
+mod sessions;
