@@ -218,20 +218,31 @@ impl Directory {
 
     /// Takes a process of this node that has ended out of everything.
     pub(crate) fn forget_process(&self, feed: &impl Feed, pid: Pid) {
-        let own = feed.identities().own();
+        self.forget_if(feed, |own| own == pid);
+    }
+
+    /// Takes all processes of this node out of everything.
+    pub(crate) fn forget_own(&self, feed: &impl Feed) {
+        self.forget_if(feed, |_| true);
+    }
+
+    fn forget_if(&self, feed: &impl Feed, is_gone: impl Fn(Pid) -> bool) {
+        let (own, number) = (feed.identities().own(), feed.identities().own_number());
         let mut inner = self.lock();
-        let names = inner
-            .names
-            .iter()
-            .filter(|(_, entries)| entries.contains(&(own, pid)));
-        let names = names.map(|(name, _)| (Change::Unregisters, name.clone()));
-        let groups = inner
-            .groups
-            .iter()
-            .filter(|(_, members)| members.contains(&pid));
-        let groups = groups.map(|(name, _)| (Change::Leaves, name.clone()));
-        let changes: Vec<_> = names.chain(groups).collect();
-        for (change, name) in changes {
+        let mut changes = Vec::new();
+        for (name, entries) in &inner.names {
+            let gone = entries
+                .iter()
+                .filter(|(of, pid)| *of == own && is_gone(*pid));
+            changes.extend(gone.map(|(_, pid)| (Change::Unregisters, name.clone(), *pid)));
+        }
+        for (group, members) in &inner.groups {
+            let gone = members
+                .iter()
+                .filter(|pid| pid.node() == number && is_gone(**pid));
+            changes.extend(gone.map(|pid| (Change::Leaves, group.clone(), *pid)));
+        }
+        for (change, name, pid) in changes {
             if inner.apply(change, &name, own, pid) {
                 feed.send(&change.body(&name, pid, feed));
             }

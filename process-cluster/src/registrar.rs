@@ -50,11 +50,9 @@ impl Process for Registrar {
                     self.watched.remove(&pid);
                     peers.directory.forget_process(&*peers, pid);
                 }
-                // The scheduler ends, or the cluster.
+                // The scheduler ends, or the cluster. Messages about further processes may wait.
                 (_, Some(peers), _) => {
-                    for pid in self.watched.drain() {
-                        peers.directory.forget_process(&*peers, pid);
-                    }
+                    peers.directory.forget_own(&*peers);
                     return Step::Done;
                 }
                 _ => return Step::Done,

@@ -18,7 +18,7 @@ use std::{
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// The lease of tests in which a lease ends, or must not.
-pub const LEASE: Duration = Duration::from_millis(200);
+pub const LEASE: Duration = Duration::from_secs(1);
 
 /// The sinks of the nodes, by their names.
 #[derive(Clone, Default)]

@@ -75,7 +75,7 @@ fn slow_on_change_hook_loses_no_node() {
     has_begun.recv_timeout(LONG).unwrap();
     let (worker, _held) = a.worker();
     let begun = Instant::now();
-    while begun.elapsed() < LEASE * 3 {
+    while begun.elapsed() < LEASE * 2 {
         let node = b.nodes()[0].number;
         assert_eq!(counts(&scheduler, worker.with_node(node)), Ok(0));
     }
@@ -111,10 +111,11 @@ fn admit_may_use_the_cluster() {
     hub.sink("b").down(&PeerId("a".to_owned()));
     hub.sink("b").up(PeerId("a".to_owned()));
     assert!(admitted.recv_timeout(LONG).is_ok());
+    // What goes in the old session is lost.
     wait_for("the nodes meet again", || {
-        a.scheduler.try_send(far, vec![2_u8]).is_ok()
+        let _ = a.scheduler.try_send(far, vec![2_u8]);
+        bytes.try_iter().any(|bytes| bytes == [2])
     });
-    while bytes.recv_timeout(LONG).unwrap() != [2] {}
 }
 
 #[test]
@@ -142,7 +143,9 @@ fn longest_lease_and_shortest_lease_are_taken() {
     ];
     let [a, b, c] =
         leases.map(|(name, lease)| join(Cluster::builder(name).lease(lease), network.engine(name)));
-    wait_for("the nodes are reached", || !a.cluster.nodes().is_empty());
+    wait_for("the node is reached", || {
+        a.cluster.nodes().iter().any(|node| node.name == "b")
+    });
     let (worker, _held) = b.worker();
     assert_eq!(a.counts(worker.with_node(a.number_of("b"))), Ok(0));
     drop((a.cluster, c.cluster, b.cluster));
@@ -216,7 +219,7 @@ fn slow_decoder_of_one_peer_keeps_the_others() {
     assert!(b.scheduler.try_send(far(&b), SlowDecode).is_ok());
     wait_for("the decoder has begun", || DECODERS.load(SeqCst) == 1);
     let begun = Instant::now();
-    while begun.elapsed() < LEASE * 3 {
+    while begun.elapsed() < LEASE * 2 {
         assert_eq!(c.counts(far(&c)), Ok(0));
     }
     assert_eq!((a.losses(), c.losses()), (vec![], vec![]));
