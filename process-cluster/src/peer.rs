@@ -191,8 +191,11 @@ impl Peers {
                 held = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
             drop(held);
+            // A node that was stopped itself, or had no processor, has frames to take before it
+            // knows who is silent.
+            let was_stopped = self.now() > next + interval;
             let peers: Vec<_> = lock(&self.peers).values().cloned().collect();
-            peers.iter().for_each(|peer| peer.tick(&self));
+            peers.iter().for_each(|peer| peer.tick(&self, was_stopped));
         }
     }
 
@@ -481,8 +484,11 @@ impl Peer {
         self.apply(peers, &changes);
     }
 
-    fn tick(self: &Arc<Self>, peers: &Peers) {
-        let since = peers.now().saturating_sub(peers.settings.lease);
+    fn tick(self: &Arc<Self>, peers: &Peers, was_stopped: bool) {
+        let since = match was_stopped {
+            true => Duration::ZERO,
+            false => peers.now().saturating_sub(peers.settings.lease),
+        };
         let abandoned = {
             let mut state = lock(&self.state);
             if state.session.is_up() {
