@@ -136,7 +136,8 @@ impl Drop for Waiting<'_> {
 }
 
 impl Cursor {
-    /// Takes over a file. `is_private` says that nobody else has its position.
+    /// Takes over a file. `is_private` says that nobody else has its position, and that it may be
+    /// read ahead.
     pub(super) fn new(file: fs::File, is_private: bool) -> Self {
         let file = Arc::new(file);
         let state = State {
@@ -485,13 +486,6 @@ impl Cursor {
     pub(super) fn into_file(self) -> Result<fs::File, Self> {
         let mut state = self.shared.lock();
         let _ = state.end_stream(&self.file); // As in `expose`.
-        let has_ahead = state.job == Some(Kind::Ahead) && state.beside == 0;
-        if has_ahead && state.is_private {
-            // The job is of no use any more, and closes its descriptor soon. The program has never
-            // seen that descriptor, and so holds no lock by it.
-            drop(state);
-            return self.file.try_clone().map_err(|_| self);
-        }
         let is_unused = state.is_unused();
         drop(state);
         if !is_unused {

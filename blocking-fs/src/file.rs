@@ -53,23 +53,27 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std) first move the file's position
 /// back, if bytes were kept. So these operations act at the place up to which the program has read.
 ///
-/// **Reads that follow each other are read ahead**, on Linux: from the second one on, one job of
-/// the pool reads pieces of 64 KiB or more while the task takes the bytes. It is ahead by two
-/// pieces, and by up to 1 MiB if reads wait for it, but by no more than `max_buf_size`. A program
-/// does not notice, but for the time that it takes:
+/// A small read costs as much as a large one: wrap the file in a `BufReader`.
 ///
-/// - A read looks at the file's length and its time of change (`ctime`), and returns no byte that
-///   was read before a change. So it returns what a read at that time would. Stores through a
-///   writable mapping are an exception, as the kernel does not note each of them. They are seen
-///   after the next seek, also one by 0.
-/// - Only files that this crate has opened are read ahead, and only until the program has used
-///   their descriptor, by `as_fd`, `as_raw_fd`, `try_clone` or `into_std`. So nobody sees a
-///   position of the file other than the place up to which the program has read.
-/// - Only regular files of ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlayfs are read ahead:
-///   there a look at a file waits for nothing. Files that were changed within the last 50 ms are
-///   not read ahead, nor do reads with room for 256 KiB or more.
+/// # Reads ahead
+/// With [`OpenOptions::read_ahead`], and on Linux, reads that follow each other are read ahead:
+/// from the second one on, one job of the pool reads pieces of 64 KiB or more while the task takes
+/// the bytes. It is ahead by two pieces, and by up to 1 MiB if reads wait for it, but by no more
+/// than `max_buf_size`. A read then returns what is left of a piece, which may be less than its
+/// buffer takes.
 ///
-/// In other files a small read costs as much as a large one: wrap the file in a `BufReader`.
+/// - It is for files that do not change while they are read. A read looks at the file's length and
+///   its time of change (`ctime`), and returns no byte that was read before a change that these
+///   show. They do not show a store through a writable mapping, nor the end of a write that began
+///   more than 50 ms before the first read.
+/// - It lasts until the program has used the file's descriptor, by `as_fd`, `as_raw_fd`,
+///   `try_clone` or `into_std`. So nobody sees a position of the file other than the place up to
+///   which the program has read.
+/// - A file that is read ahead keeps 128 KiB to 1 MiB, and a seek throws that away. So it is not
+///   for many small reads at several places.
+/// - Only regular files of ext2 to ext4, XFS, Btrfs, F2FS and tmpfs are read ahead: there a look at
+///   a file waits for nothing. Files that were changed within the last 50 ms are not read ahead,
+///   nor do reads with room for 256 KiB or more.
 ///
 /// # Writes
 /// **A write returns when its bytes are buffered.** The buffered bytes are on the way to the file,
@@ -107,7 +111,7 @@ impl File {
         let path = path.as_ref().to_owned();
         on_blocking_thread(|| fs::File::open(path))
             .await
-            .map(Self::opened)
+            .map(Self::from_std)
     }
 
     /// Opens a file for writing. Empties the file if it exists, and makes it otherwise.
@@ -118,7 +122,7 @@ impl File {
         let path = path.as_ref().to_owned();
         on_blocking_thread(|| fs::File::create(path))
             .await
-            .map(Self::opened)
+            .map(Self::from_std)
     }
 
     /// Makes a file, and opens it for reading and writing.
@@ -145,7 +149,7 @@ impl File {
         let path = path.as_ref().to_owned();
         on_blocking_thread(|| fs::File::create_new(path))
             .await
-            .map(Self::opened)
+            .map(Self::from_std)
     }
 
     /// Returns options for opening a file.
@@ -174,13 +178,13 @@ impl File {
     }
 
     /// Takes over a file that this crate has just opened. So nobody else has its position.
-    pub(super) fn opened(file: fs::File) -> Self {
-        Self::new(file, true)
+    pub(super) fn opened(file: fs::File, reads_ahead: bool) -> Self {
+        Self::new(file, reads_ahead)
     }
 
-    fn new(file: fs::File, is_private: bool) -> Self {
+    fn new(file: fs::File, reads_ahead: bool) -> Self {
         Self {
-            cursor: Cursor::new(file, is_private),
+            cursor: Cursor::new(file, reads_ahead),
             limit: BUFFER,
         }
     }
@@ -316,8 +320,7 @@ impl File {
     /// The error of a buffered write is lost, unless you call `flush` before.
     ///
     /// # Errors
-    /// Returns the file itself, if an operation is under way. That may be a job that reads ahead,
-    /// if the program has used the file's descriptor since the last read.
+    /// Returns the file itself, if an operation is under way, or a job that reads ahead.
     ///
     /// ```
     /// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =

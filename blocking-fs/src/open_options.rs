@@ -26,47 +26,60 @@ use std::{fs, io, path::Path};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct OpenOptions(fs::OpenOptions);
+pub struct OpenOptions {
+    std: fs::OpenOptions,
+    reads_ahead: bool,
+}
 
 impl OpenOptions {
     /// Returns options of which none is set.
     pub fn new() -> Self {
-        Self(fs::OpenOptions::new())
+        Self {
+            std: fs::OpenOptions::new(),
+            reads_ahead: false,
+        }
+    }
+
+    /// Reads ahead of reads that follow each other: for files that are read from one end to the
+    /// other, and that do not change meanwhile. See [`File`](File#reads-ahead).
+    pub fn read_ahead(&mut self, on: bool) -> &mut Self {
+        self.reads_ahead = on;
+        self
     }
 
     /// Opens the file for reading.
     pub fn read(&mut self, on: bool) -> &mut Self {
-        self.0.read(on);
+        self.std.read(on);
         self
     }
 
     /// Opens the file for writing.
     pub fn write(&mut self, on: bool) -> &mut Self {
-        self.0.write(on);
+        self.std.write(on);
         self
     }
 
     /// Opens the file for writing at its end, wherever the end is at the time of the write.
     pub fn append(&mut self, on: bool) -> &mut Self {
-        self.0.append(on);
+        self.std.append(on);
         self
     }
 
     /// Empties the file.
     pub fn truncate(&mut self, on: bool) -> &mut Self {
-        self.0.truncate(on);
+        self.std.truncate(on);
         self
     }
 
     /// Makes the file if it does not exist.
     pub fn create(&mut self, on: bool) -> &mut Self {
-        self.0.create(on);
+        self.std.create(on);
         self
     }
 
     /// Makes the file, and fails if it exists.
     pub fn create_new(&mut self, on: bool) -> &mut Self {
-        self.0.create_new(on);
+        self.std.create_new(on);
         self
     }
 
@@ -75,10 +88,10 @@ impl OpenOptions {
     /// # Errors
     /// As [`std::fs::OpenOptions::open`].
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
-        let (options, path) = (self.0.clone(), path.as_ref().to_owned());
+        let (options, path) = (self.std.clone(), path.as_ref().to_owned());
         on_blocking_thread(move || options.open(path))
             .await
-            .map(File::opened)
+            .map(|file| File::opened(file, self.reads_ahead))
     }
 }
 
@@ -102,13 +115,13 @@ impl OpenOptions {
 impl OpenOptions {
     /// Sets the permissions of a file that [`open`](Self::open) makes.
     pub fn mode(&mut self, mode: u32) -> &mut Self {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut self.0, mode);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut self.std, mode);
         self
     }
 
     /// Adds flags of `open(2)`.
     pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut self.0, flags);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut self.std, flags);
         self
     }
 }
@@ -122,6 +135,9 @@ impl Default for OpenOptions {
 
 impl From<fs::OpenOptions> for OpenOptions {
     fn from(options: fs::OpenOptions) -> Self {
-        Self(options)
+        Self {
+            std: options,
+            reads_ahead: false,
+        }
     }
 }

@@ -4,10 +4,11 @@
 //!
 //! 1. A job moves bytes from the file into the pipe. The job may wait for a disk, and does not wait
 //!    for room in the pipe.
-//! 2. A task moves them on into the socket, which never waits for a disk. So the socket stays with
-//!    the task: a job has neither the socket nor a duplicate of it.
-//! 3. While the task empties one half of the pipe, a job fills the other one. There is one job at a
-//!    time.
+//! 2. A task moves them on into the socket. So the socket stays with the task: a job has neither
+//!    the socket nor a duplicate of it.
+//! 3. The kernel locks the pipe during both, also while a job waits for a disk. So there is no job
+//!    while the task empties the pipe, and the task touches the pipe only while there is no job: it
+//!    never waits for a disk.
 //!
 //! The [`Part`] counts the bytes that the socket has taken. A dropped future leaves the pipe, the
 //! job and the count in the `Part`.
@@ -79,19 +80,19 @@ static LARGE_PIPES: Mutex<usize> = Mutex::new(0);
 ///
 /// # Which bytes
 /// The position of the file stays as it is, and does not matter. Bytes that were written to this
-/// `File` before are in the file. If somebody changes the file while it is sent, the other side may
-/// get the bytes of before or of after the change, even after [`send_to`](Self::send_to) has
-/// returned: the kernel reads them when they leave.
+/// `File` before are in the file, unless the write failed, which `flush` tells. If somebody changes
+/// the file while it is sent, the other side may get the bytes of before or of after the change,
+/// even after [`send_to`](Self::send_to) has returned: the kernel reads them when they leave.
 ///
 /// # Cancellation
 /// If the future of `send_to` is dropped, [`sent`](Self::sent) says how many bytes the socket has
 /// taken. Another call of `send_to` goes on from there.
 ///
 /// # Costs
-/// A part that is being sent has a pipe, with two descriptors, until the `Part` is dropped. If the
+/// A part that is being sent has a pipe, with two descriptors, until it is sent or dropped. If the
 /// part has more than 64 KiB, the pipe has room for 1 MiB, in the first 32 such parts of the
-/// process, and for 64 KiB in the others. A job of the pool fills half a pipe. A part of a few
-/// kilobytes is sent in less time by a read and a write.
+/// process, and for 64 KiB in the others. A job of the pool fills a pipe. A part of a few kilobytes
+/// is sent in less time by a read and a write.
 ///
 /// If the other side has closed a socket, the kernel sends the process the signal `SIGPIPE`. A Rust
 /// program ignores it, unless it is a library in a program that does not.
@@ -180,8 +181,7 @@ impl Part<'_> {
             if let Some(job) = &mut self.job {
                 match job.as_mut().poll(cx) {
                     Poll::Ready(moved) => self.end_job(moved),
-                    Poll::Pending if self.in_pipe == 0 => return Poll::Pending,
-                    Poll::Pending => {}
+                    Poll::Pending => return Poll::Pending,
                 }
             }
             if self.in_pipe > 0 {
@@ -194,15 +194,18 @@ impl Part<'_> {
                 self.in_pipe -= count;
                 self.sent += count as u64;
             } else if self.rest.is_empty() || self.met.is_some() {
+                // A part that was sent needs no pipe any more.
+                self.pipe = None;
                 let met = self.met.take().unwrap_or(Ok(()));
                 return Poll::Ready(met.map(|()| self.sent));
             }
         }
     }
 
-    /// Starts a job, if there is none and at least half of the pipe is empty.
+    /// Starts a job, if there is none and the pipe is empty (rule 3).
     fn start_job(&mut self) -> io::Result<()> {
-        if self.job.is_some() || self.met.is_some() || self.rest.is_empty() {
+        let is_due = self.job.is_none() && self.in_pipe == 0 && self.met.is_none();
+        if !is_due || self.rest.is_empty() {
             return Ok(());
         }
         let pipe = match &self.pipe {
@@ -212,14 +215,10 @@ impl Part<'_> {
                 self.pipe.insert(Arc::new(Pipe::new(len)?))
             }
         };
-        if self.in_pipe > pipe.room / 2 {
-            return Ok(());
-        }
         let rest = self.rest.clone();
-        let most = (pipe.room - self.in_pipe) as u64;
-        let len = most.min(rest.end - rest.start) as usize;
-        let (pipe, is_empty) = (pipe.clone(), self.in_pipe == 0);
-        let fill = move |file: &fs::File| pipe.fill(file, rest.start, len, is_empty);
+        let len = (pipe.room as u64).min(rest.end - rest.start) as usize;
+        let pipe = pipe.clone();
+        let fill = move |file: &fs::File| pipe.fill(file, rest.start, len);
         self.job = Some(Box::pin(self.file.cursor.run_beside(false, fill)));
         Ok(())
     }
@@ -281,9 +280,8 @@ impl Pipe {
         Ok(())
     }
 
-    /// Moves up to `len` bytes of the file into the pipe. `is_empty` says that the pipe is empty,
-    /// and so must have room.
-    fn fill(&self, file: &fs::File, start: u64, len: usize, is_empty: bool) -> io::Result<Moved> {
+    /// Moves up to `len` bytes of the file into the pipe, which is empty.
+    fn fill(&self, file: &fs::File, start: u64, len: usize) -> io::Result<Moved> {
         let (mut count, mut splices) = (0, true);
         while count < len {
             let (start, len) = (start.saturating_add(count as u64), len - count);
@@ -302,7 +300,6 @@ impl Pipe {
                     ErrorKind::Interrupted => {}
                     // Some file systems cannot splice.
                     ErrorKind::InvalidInput if count == 0 && splices => splices = false,
-                    ErrorKind::WouldBlock if !is_empty => break,
                     _ if count == 0 => return Err(error),
                     _ => break, // The next job meets the error, unless the pipe is full.
                 },

@@ -8,7 +8,9 @@
 //! its length, and the time of its last change (`ctime`), before the first byte was read. A task
 //! compares the stamp before it takes a byte, and ends the stream if the file has another one.
 //! Two changes within a tick of the kernel's clock have the same time. So no stream begins until
-//! the file's last change is older than a tick ([`Stamp::is_settled`]).
+//! the file's last change is older than a tick ([`Stamp::is_settled`]). The kernel sets the time at
+//! the begin of a write, so the end of a longer write than a tick is not seen: a program asks for
+//! this only where files do not change.
 //!
 //! The comparison asks for the file's attributes, on the thread of the task. This must not wait for
 //! another machine or program. So only files of [`LOCAL`] kinds of file systems are read ahead.
@@ -48,15 +50,9 @@ const TICK: Duration = Duration::from_millis(50);
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 /// File systems whose attributes are in memory while a file is open: ext2 to ext4, XFS, Btrfs,
-/// F2FS, tmpfs, overlayfs. They are magic numbers of `statfs(2)`.
-const LOCAL: [u32; 6] = [
-    0xef53,
-    0x5846_5342,
-    0x9123_683e,
-    0xf2f5_2010,
-    0x0102_1994,
-    0x794c_7630,
-];
+/// F2FS, tmpfs. They are magic numbers of `statfs(2)`. Not overlayfs: a look at a file there may
+/// wait for another layer, and a seek for a copy between layers.
+const LOCAL: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
 
 /// When a file was changed last, and its length.
 #[derive(Clone, Copy, PartialEq, Eq)]

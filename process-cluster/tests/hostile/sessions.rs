@@ -111,7 +111,7 @@ fn admit_may_use_the_cluster() {
     hub.sink("b").down(&PeerId("a".to_owned()));
     hub.sink("b").up(PeerId("a".to_owned()));
     assert!(admitted.recv_timeout(LONG).is_ok());
-    // What goes in the old session is lost.
+    // A message of the old session is lost.
     wait_for("the nodes meet again", || {
         let _ = a.scheduler.try_send(far, vec![2_u8]);
         bytes.try_iter().any(|bytes| bytes == [2])
