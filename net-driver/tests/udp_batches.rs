@@ -139,6 +139,25 @@ fn refusal_is_reported_before_the_datagrams_that_follow() {
     });
 }
 
+/// Linux drops the refusal that the second datagram meets, and returns that one went.
+#[test]
+fn refusal_that_a_later_datagram_meets_is_lost() {
+    run(async {
+        let [(one, _), (other, at)] = v4().await;
+        one.connect(at).await.unwrap();
+        drop(other);
+        let messages = [Transmit::new(b"refused"); 4];
+        for _ in 0..4 {
+            assert_eq!(one.send_many(&messages).await.unwrap(), 1);
+        }
+        assert!(would_block(one.try_recv_many(&mut RecvBatch::new(1, 1))));
+        // The first datagram of a batch fails with the refusal.
+        one.send_many(&messages[..1]).await.unwrap();
+        let error = one.send_many(&messages).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    });
+}
+
 #[test]
 fn empty_and_huge_batches_move_none_and_sixty_four() {
     run(async {

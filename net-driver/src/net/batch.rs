@@ -47,6 +47,9 @@
 //! each datagram is a call of its own. In both cases the first error ends the batch: the operation
 //! returns how many datagrams went before, and the next operation reports the error.
 //!
+//! Linux makes one exception. If a later datagram of a send meets an error of the socket, such as
+//! the refusal of a datagram that went before (`ECONNREFUSED`), that error is lost.
+//!
 //! # Segments
 //! On Linux several datagrams of one length can pass through the kernel as one buffer. A
 //! [`Transmit`] with a `segment_size` is cut up below the socket (GSO). A socket with

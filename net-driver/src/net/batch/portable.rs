@@ -1,8 +1,9 @@
 //! Other Unix systems: a call for each datagram.
 //!
 //! A receive that fails after others have succeeded has taken the socket's error. So the socket
-//! keeps it ([`LateError`]), and the next batch fails with it. A send that fails takes nothing: the
-//! next batch begins with the same datagram.
+//! keeps it ([`LateError`]), and the next batch fails with it. So it does if a datagram to the
+//! connected address meets the refusal of one that was sent before. Linux loses that error. A send
+//! that fails otherwise takes nothing: the next batch begins with the same datagram.
 use super::{
     datagram::Head,
     transmit::{MOST, Transmit},
@@ -12,14 +13,19 @@ use socket2::{MaybeUninitSlice, SockRef};
 use std::{io, mem, mem::MaybeUninit, os::fd::BorrowedFd};
 use sync_shim::sync::Mutex;
 
-/// The error that has ended a batch of receives, for the next one.
+/// The error of the socket that has ended a batch, for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct LateError(Mutex<Option<io::Error>>);
 
-#[cfg(test)]
 impl LateError {
+    #[cfg(test)]
     pub(super) fn of(error: io::Error) -> Self {
         Self(Mutex::new(Some(error)))
+    }
+
+    /// Fails with the error, once. A batch does so before it waits, as no event announces it.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.0.lock().take().map_or(Ok(()), Err)
     }
 }
 
@@ -30,9 +36,6 @@ pub(super) fn receive(
     heads: &mut [Head],
     late: &LateError,
 ) -> io::Result<usize> {
-    if let Some(error) = late.0.lock().take() {
-        return Err(error);
-    }
     let mut received = 0;
     for head in heads.iter_mut().take(MOST) {
         let (slot, rest) = mem::take(&mut bytes).split_at_mut(len);
@@ -68,7 +71,11 @@ fn receive_one(socket: BorrowedFd<'_>, slot: &mut [u8]) -> io::Result<Head> {
 }
 
 /// Sends datagrams until one cannot be sent, and at most [`MOST`]. Returns how many went.
-pub(crate) fn send(socket: BorrowedFd<'_>, messages: &[Transmit<'_>]) -> io::Result<usize> {
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    messages: &[Transmit<'_>],
+    late: &LateError,
+) -> io::Result<usize> {
     let (socket, mut sent) = (SockRef::from(&socket), 0);
     for message in messages.iter().take(MOST) {
         let done = uninterrupted(|| match message.to {
@@ -78,8 +85,22 @@ pub(crate) fn send(socket: BorrowedFd<'_>, messages: &[Transmit<'_>]) -> io::Res
         match done {
             Ok(_) => sent += 1,
             Err(error) if sent == 0 => return Err(error),
-            Err(_) => break,
+            Err(error) => {
+                if message.to.is_none() && is_of_an_earlier(error.kind()) {
+                    *late.0.lock() = Some(error);
+                }
+                break;
+            }
         }
     }
     Ok(sent)
+}
+
+/// Returns whether the error can be an answer of the network to a datagram that went before.
+fn is_of_an_earlier(error: io::ErrorKind) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    matches!(
+        error,
+        ConnectionRefused | HostUnreachable | NetworkUnreachable
+    )
 }

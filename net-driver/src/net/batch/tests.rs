@@ -30,8 +30,8 @@ fn portable_loop_moves_what_the_calls_of_linux_move() {
         let (from, at) = (one.local_addr().unwrap(), other.local_addr().unwrap());
         let messages = [&b"first"[..], b"", b"longer than the room"];
         let sent = messages.map(|bytes| Transmit::new(bytes).to(at));
-        assert_eq!(portable::send(one.as_fd(), &sent).unwrap(), 3);
         let (mut batch, late) = (RecvBatch::new(4, 8), LateError::default());
+        assert_eq!(portable::send(one.as_fd(), &sent, &late).unwrap(), 3);
         assert_eq!(batch.receive_each(other.as_fd(), &late).unwrap(), 3);
         let expected = [(&b"first"[..], false), (b"", false), (b"longer t", true)];
         assert_eq!(received(&batch), expected);
@@ -43,9 +43,10 @@ fn portable_loop_moves_what_the_calls_of_linux_move() {
         // Nor does the end of a batch by "would block" leave an error behind.
         one.connect(at).unwrap();
         assert_eq!(
-            portable::send(one.as_fd(), &[Transmit::new(b"x")]).unwrap(),
+            portable::send(one.as_fd(), &[Transmit::new(b"x")], &late).unwrap(),
             1
         );
+        late.check().unwrap();
         assert_eq!(batch.receive_each(other.as_fd(), &late).unwrap(), 1);
     }
 }
@@ -55,20 +56,32 @@ fn portable_send_ends_before_the_datagram_that_fails() {
     let (one, other) = pair(Ipv4Addr::LOCALHOST.into()).unwrap();
     let (at, huge) = (other.local_addr().unwrap(), [0; 70_000]);
     let sent = [&b"a"[..], b"b", &huge, b"c"].map(|bytes| Transmit::new(bytes).to(at));
-    assert_eq!(portable::send(one.as_fd(), &sent).unwrap(), 2);
-    let error = portable::send(one.as_fd(), &sent[2..]).unwrap_err();
+    let late = LateError::default();
+    assert_eq!(portable::send(one.as_fd(), &sent, &late).unwrap(), 2);
+    let error = portable::send(one.as_fd(), &sent[2..], &late).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+    late.check().unwrap();
 }
 
 #[test]
-fn portable_receive_reports_a_late_error_once() {
+fn portable_send_keeps_a_refusal_for_the_next_batch() {
     let (one, other) = pair(Ipv4Addr::LOCALHOST.into()).unwrap();
-    one.send_to(b"a", other.local_addr().unwrap()).unwrap();
-    let late = LateError::of(ErrorKind::ConnectionRefused.into());
-    let mut batch = RecvBatch::new(1, 1);
-    let error = batch.receive_each(other.as_fd(), &late).unwrap_err();
+    one.connect(other.local_addr().unwrap()).unwrap();
+    drop(other);
+    let (sent, late) = ([Transmit::new(b"x"); 4], LateError::default());
+    // The second datagram meets the refusal of the first.
+    assert_eq!(portable::send(one.as_fd(), &sent, &late).unwrap(), 1);
+    let error = late.check().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-    assert_eq!(batch.receive_each(other.as_fd(), &late).unwrap(), 1);
+    late.check().unwrap();
+}
+
+#[test]
+fn late_error_is_reported_once() {
+    let late = LateError::of(ErrorKind::ConnectionRefused.into());
+    let error = late.check().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    late.check().unwrap();
 }
 
 /// Fails if a count or a length is used to address memory without a check.

@@ -45,9 +45,10 @@ impl UdpSocket {
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from). An error that follows a datagram is the result of the
-    /// next receive, on Linux of any kind, and elsewhere of the next batch.
+    /// socket's next operation, on Linux a send or a receive of any kind, and elsewhere a batch.
     pub async fn recv_many(&self, to: &mut RecvBatch) -> io::Result<usize> {
         to.clear();
+        self.late_error()?;
         self.source
             .many(Interest::READABLE, || self.receive_batch(to))
             .await
@@ -63,6 +64,7 @@ impl UdpSocket {
         to: &mut RecvBatch,
     ) -> Poll<io::Result<usize>> {
         to.clear();
+        self.late_error()?;
         self.source
             .poll_many(cx, Direction::Read, || self.receive_batch(to))
     }
@@ -73,6 +75,7 @@ impl UdpSocket {
     /// `WouldBlock` if there is no datagram; else as [`recv_many`](Self::recv_many).
     pub fn try_recv_many(&self, to: &mut RecvBatch) -> io::Result<usize> {
         to.clear();
+        self.late_error()?;
         self.source
             .try_io(Interest::READABLE, || self.receive_batch(to))
     }
@@ -82,6 +85,14 @@ impl UdpSocket {
         return to.receive(self.source.io().as_fd());
         #[cfg(not(target_os = "linux"))]
         return to.receive_each(self.source.io().as_fd(), &self.late);
+    }
+
+    /// Fails with the error that an earlier batch has met. Linux itself keeps such errors.
+    fn late_error(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        return Ok(());
+        #[cfg(not(target_os = "linux"))]
+        return self.late.check();
     }
 
     /// Waits for room, and sends as many of the datagrams as have room, in their order, and at most
@@ -104,8 +115,12 @@ impl UdpSocket {
     ///
     /// # Errors
     /// As [`send`](Self::send) and [`send_to`](Self::send_to), for the first datagram. An error of
-    /// a later one ends the batch before it, so that the next batch begins with that datagram.
+    /// a later one ends the batch before it, so that the next batch begins with that datagram. An
+    /// error of the socket, such as the refusal of a datagram that went before (`ECONNREFUSED`),
+    /// has no datagram: if a later datagram of a batch meets it, Linux loses it, and elsewhere the
+    /// next batch fails with it.
     pub async fn send_many(&self, messages: &[Transmit<'_>]) -> io::Result<usize> {
+        self.late_error()?;
         self.source
             .many(Interest::WRITABLE, || self.send_batch(messages))
             .await
@@ -120,6 +135,7 @@ impl UdpSocket {
         cx: &mut Context<'_>,
         messages: &[Transmit<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.late_error()?;
         self.source
             .poll_many(cx, Direction::Write, || self.send_batch(messages))
     }
@@ -129,6 +145,7 @@ impl UdpSocket {
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send_many`](Self::send_many).
     pub fn try_send_many(&self, messages: &[Transmit<'_>]) -> io::Result<usize> {
+        self.late_error()?;
         self.source
             .try_io(Interest::WRITABLE, || self.send_batch(messages))
     }
@@ -137,7 +154,7 @@ impl UdpSocket {
         #[cfg(target_os = "linux")]
         return linux::send(self.source.io().as_fd(), messages);
         #[cfg(not(target_os = "linux"))]
-        return portable::send(self.source.io().as_fd(), messages);
+        return portable::send(self.source.io().as_fd(), messages, &self.late);
     }
 }
 
