@@ -6,20 +6,22 @@
 //! A send borrows its bytes, one [`Transmit`] for each datagram. So neither allocates or copies.
 //!
 //! An echo server sends from the batch into which it has received. A send takes as many datagrams
-//! as the kernel has room for, so a loop sends the rest:
+//! as the kernel has room for, so a loop sends the rest. An error belongs to the first datagram of
+//! the send, which this loop leaves out:
 //!
 //! ```
 //! use net_driver::{Driver, net::{UdpSocket, batch::{RecvBatch, Transmit}}};
 //!
 //! async fn echo(socket: &UdpSocket, batch: &mut RecvBatch) -> std::io::Result<()> {
 //!     let count = socket.recv_many(batch).await?;
-//!     let mut answers = [Transmit::new(b""); 16];
+//!     // A batch has 64 datagrams at most.
+//!     let mut answers = [Transmit::new(b""); 64];
 //!     for (answer, each) in answers.iter_mut().zip(batch.iter()) {
 //!         *answer = Transmit::new(each.bytes()).to(each.sender());
 //!     }
 //!     let mut sent = 0;
 //!     while sent < count {
-//!         sent += socket.send_many(&answers[sent..count]).await?;
+//!         sent += socket.send_many(&answers[sent..count]).await.unwrap_or(1);
 //!     }
 //!     Ok(())
 //! }

@@ -1,9 +1,10 @@
 //! The memory of datagrams that are received.
 use super::datagram::{Datagram, Head};
+#[cfg(target_os = "linux")]
+use super::linux;
 #[cfg(any(test, not(target_os = "linux")))]
 use super::portable;
-#[cfg(target_os = "linux")]
-use super::{linux, transmit::MOST};
+use super::transmit::MOST;
 use std::{
     fmt, io,
     net::{Ipv4Addr, SocketAddr},
@@ -35,9 +36,10 @@ pub struct RecvBatch {
 impl RecvBatch {
     /// Creates a batch of `slots` datagrams of up to `room` bytes each. A longer one loses its end.
     ///
-    /// An operation fills up to 64 slots. A datagram has up to 65,507 bytes of data over IPv4, and
-    /// up to 65,527 over IPv6. With [`set_gro`](crate::net::UdpSocket::set_gro) a slot should have room
-    /// for 65,535 bytes. A batch without slots receives nothing, and the count is then 0.
+    /// An operation fills up to 64 slots, so a batch has no more than those. A datagram has up to
+    /// 65,507 bytes of data over IPv4, and up to 65,527 over IPv6. With
+    /// [`set_gro`](crate::net::UdpSocket::set_gro) a slot should have room for 65,535 bytes. A batch
+    /// without slots receives nothing, and the count is then 0.
     ///
     /// # Panics
     /// If so much memory cannot be addressed.
@@ -49,12 +51,13 @@ impl RecvBatch {
             segment: 0,
             is_truncated: false,
         };
+        let slots = slots.min(MOST);
         let len = slots.checked_mul(room);
         Self {
             bytes: vec![0; len.expect("the memory of a batch can be addressed")],
             heads: vec![head; slots],
             #[cfg(target_os = "linux")]
-            rooms: vec![linux::Room::default(); slots.min(MOST)],
+            rooms: vec![linux::Room::default(); slots],
             room,
             filled: 0,
         }
@@ -70,7 +73,7 @@ impl RecvBatch {
         self.filled == 0
     }
 
-    /// Returns the number of slots.
+    /// Returns the number of slots, at most 64.
     pub fn slots(&self) -> usize {
         self.heads.len()
     }

@@ -110,7 +110,7 @@ fn segments_of_any_lengths_cover_the_bytes_once() {
 #[test]
 #[should_panic(expected = "the memory of a batch can be addressed")]
 fn batch_of_more_memory_than_there_is_panics() {
-    drop(RecvBatch::new(usize::MAX, 2));
+    drop(RecvBatch::new(2, usize::MAX));
 }
 
 /// A socket has this where the system lacks the calls, and may be used where panics are caught.
