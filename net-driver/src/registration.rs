@@ -250,8 +250,9 @@ impl<S: Sys> Registration<S> {
     }
 
     /// Performs `op`, an operation of this crate that moves any number of datagrams, once the
-    /// source is ready; `poll_ready` polls for that. Each datagram is charged as a call. A budget
-    /// that does not suffice for all of them lets `op` begin all the same, and is then used up.
+    /// source is ready; `poll_ready` polls for that. `datagrams` returns how many datagrams the
+    /// count of `op` stands for, and each of them is charged as a call. A budget that does not
+    /// suffice for all of them lets `op` begin all the same, and is then used up.
     ///
     /// Only the kernel's "would block" clears the readiness: a batch that is short may have been
     /// ended by an error, which no event announces.
@@ -261,12 +262,13 @@ impl<S: Sys> Registration<S> {
         interest: Interest,
         mut poll_ready: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Snapshot>>,
         mut op: impl FnMut() -> io::Result<usize>,
+        datagrams: impl Fn(usize) -> usize,
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, u32::MAX));
         loop {
             let seen = ready!(poll_ready(cx))?;
             if let Some(done) = self.attempt(seen, interest, || uninterrupted(&mut op)) {
-                let count = done.as_ref().map_or(1, |count| (*count).max(1));
+                let count = done.as_ref().map_or(1, |count| datagrams(*count).max(1));
                 let calls = u32::try_from(count).unwrap_or(u32::MAX);
                 progress.made_progress_n(calls.saturating_mul(CALL));
                 return Poll::Ready(done);

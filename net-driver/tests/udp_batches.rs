@@ -170,7 +170,8 @@ fn empty_and_huge_batches_move_none_and_sixty_four() {
         let mut none = RecvBatch::new(0, 64);
         assert_eq!(other.recv_many(&mut none).await.unwrap(), 0);
         assert!(none.get(0).is_none());
-        let mut huge = RecvBatch::new(5_000, 3);
+        let mut huge = RecvBatch::new(usize::MAX, 3);
+        assert_eq!(huge.slots(), 64);
         let mut counts = Vec::new();
         while let Ok(count) = other.try_recv_many(&mut huge) {
             assert_eq!((count, huge.iter().len()), (huge.len(), huge.len()));
@@ -371,6 +372,36 @@ fn segments_are_cut_up_and_joined() {
         let too_many = Transmit::new(&text).to(at).segment_size(1);
         let error = one.send_many(&[too_many]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    });
+}
+
+/// Fails if the datagrams of a buffer count as one.
+#[test]
+fn cut_up_datagrams_are_bounded_and_charged_one_by_one() {
+    run(async {
+        let [(one, _), (_other, at)] = v4().await;
+        if !one.has_gso().unwrap() {
+            println!("skipped: this kernel does not cut datagrams up (UDP_SEGMENT)");
+            return;
+        }
+        let forty = Transmit::new(&[7; 40]).to(at).segment_size(1);
+        let single = Transmit::new(b"x").to(at);
+        let twenty = Transmit::new(&[7; 20]).to(at).segment_size(1);
+        assert_eq!(one.try_send_many(&[forty, forty]).unwrap(), 1);
+        let all = [forty, twenty, single, single, single, single, single];
+        assert_eq!(one.try_send_many(&all).unwrap(), 6, "64 datagrams");
+        // A call is four operations, and so is a datagram.
+        let mut cx = Context::from_waker(Waker::noop());
+        Scope::new(Budget::new(162)).run(|| {
+            assert!(one.poll_send_many(&mut cx, &[forty]).is_ready());
+            assert!(coop_budget::has_remaining());
+            assert!(one.poll_send_many(&mut cx, &[forty]).is_ready());
+            assert!(!coop_budget::has_remaining());
+        });
+        Scope::new(Budget::new(160)).run(|| {
+            assert!(pin!(one.send_many(&[forty])).poll(&mut cx).is_ready());
+            assert!(!coop_budget::has_remaining());
+        });
     });
 }
 

@@ -135,17 +135,19 @@ impl<T> Source<T> {
         self.registration.poll_io(cx, Direction::Write, op)
     }
 
-    /// Performs `op`, which moves any number of datagrams, when the socket is ready.
+    /// Performs `op`, which moves any number of datagrams, when the socket is ready. `datagrams`
+    /// returns how many its count stands for.
     pub(crate) fn many(
         &self,
         interest: Interest,
         mut op: impl FnMut() -> io::Result<usize>,
+        datagrams: impl Fn(usize) -> usize,
     ) -> impl Future<Output = io::Result<usize>> {
         let mut wait = self.registration.wait(interest);
         poll_fn(move |cx| {
             let poll_ready = |cx: &mut Context<'_>| wait.poll_ready(cx);
             self.registration
-                .poll_many(cx, interest, poll_ready, &mut op)
+                .poll_many(cx, interest, poll_ready, &mut op, &datagrams)
         })
     }
 
@@ -155,10 +157,12 @@ impl<T> Source<T> {
         cx: &mut Context<'_>,
         direction: Direction,
         op: impl FnMut() -> io::Result<usize>,
+        datagrams: impl Fn(usize) -> usize,
     ) -> Poll<io::Result<usize>> {
         let poll_ready = |cx: &mut Context<'_>| self.registration.poll_ready(cx, direction);
         let interest = direction.interest();
-        self.registration.poll_many(cx, interest, poll_ready, op)
+        self.registration
+            .poll_many(cx, interest, poll_ready, op, datagrams)
     }
 
     /// Performs `op`, an operation of this crate, once if the socket is ready.

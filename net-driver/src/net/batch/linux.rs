@@ -104,14 +104,19 @@ pub(super) fn receive(
     Ok(received)
 }
 
-/// Sends up to [`MOST`] datagrams, and returns how many went.
+/// Sends the first message, and others while the datagrams of all are at most [`MOST`]. Returns how
+/// many messages went.
 pub(crate) fn send(socket: BorrowedFd<'_>, messages: &[Transmit<'_>]) -> io::Result<usize> {
     let mut headers = [const { MaybeUninit::<mmsghdr>::uninit() }; MOST];
     let mut vectors = [const { MaybeUninit::<iovec>::uninit() }; MOST];
     let mut names = [const { MaybeUninit::<Names>::uninit() }; MOST];
-    let mut count = 0;
+    let (mut count, mut datagrams) = (0, 0);
     let rooms = headers.iter_mut().zip(&mut vectors).zip(&mut names);
     for (((header, vector), names), message) in rooms.zip(messages) {
+        datagrams += message.datagrams();
+        if count > 0 && datagrams > MOST {
+            break;
+        }
         let vector = vector.write(iovec {
             iov_base: message.bytes.as_ptr().cast_mut().cast(),
             iov_len: message.bytes.len(),

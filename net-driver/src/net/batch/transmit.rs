@@ -1,8 +1,9 @@
 //! A datagram to send.
 use std::net::SocketAddr;
 
-/// The most datagrams of one operation. More would hold up the worker's other tasks, and save
-/// little: the call is a small part of the time of so many datagrams.
+/// The most datagrams of one operation, counted after the kernel has cut them up. More would hold
+/// up the worker's other tasks, and save little: the call is a small part of the time of so many
+/// datagrams.
 pub(super) const MOST: usize = 64;
 
 /// A datagram to send, for [`send_many`](crate::net::UdpSocket::send_many).
@@ -42,8 +43,8 @@ impl<'a> Transmit<'a> {
     /// Has the kernel cut the bytes up into datagrams of this length. The last one may be shorter.
     /// 0 is no length: then the bytes are one datagram.
     ///
-    /// The kernel takes at least 64 datagrams at a time, of 65,507 bytes together, and refuses more
-    /// (`EINVAL`, `EMSGSIZE`). It also refuses datagrams that are too long for the route, and
+    /// The kernel takes at least 64 datagrams of one buffer, of 65,507 bytes together, and refuses
+    /// more (`EINVAL`, `EMSGSIZE`). It also refuses datagrams that are too long for the route, and
     /// routes whose device does not take part (`EIO`). A Linux before 4.18 sends the bytes as one
     /// datagram; [`has_gso`](crate::net::UdpSocket::has_gso) says so. Other systems cannot cut up.
     ///
@@ -65,5 +66,15 @@ impl<'a> Transmit<'a> {
     #[cfg(target_os = "linux")]
     pub fn segment_size(self, segment: u16) -> Self {
         Self { segment, ..self }
+    }
+
+    /// Returns the number of datagrams into which the kernel cuts the bytes up, and 1 without a
+    /// segment size.
+    pub(in crate::net) fn datagrams(&self) -> usize {
+        #[cfg(target_os = "linux")]
+        if self.segment > 0 {
+            return self.bytes.len().div_ceil(self.segment.into()).max(1);
+        }
+        1
     }
 }

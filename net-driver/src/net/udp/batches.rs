@@ -10,13 +10,15 @@ use crate::{
     slot::Direction,
 };
 use std::{
+    convert::identity,
     io,
     os::fd::AsFd,
     task::{Context, Poll},
 };
 
 /// Batches of datagrams (see [`batch`](crate::net::batch)). Each datagram is charged to the task's
-/// budget as a single send or receive.
+/// budget as a single send or receive: also each of those into which the kernel cuts a buffer up,
+/// but not each of those that it has joined.
 ///
 /// ```
 /// use net_driver::{Driver, net::{UdpSocket, batch::{RecvBatch, Transmit}}};
@@ -49,8 +51,9 @@ impl UdpSocket {
     pub async fn recv_many(&self, to: &mut RecvBatch) -> io::Result<usize> {
         to.clear();
         self.late_error()?;
+        let receive = || self.receive_batch(to);
         self.source
-            .many(Interest::READABLE, || self.receive_batch(to))
+            .many(Interest::READABLE, receive, identity)
             .await
     }
 
@@ -65,8 +68,9 @@ impl UdpSocket {
     ) -> Poll<io::Result<usize>> {
         to.clear();
         self.late_error()?;
+        let receive = || self.receive_batch(to);
         self.source
-            .poll_many(cx, Direction::Read, || self.receive_batch(to))
+            .poll_many(cx, Direction::Read, receive, identity)
     }
 
     /// Receives without a wait.
@@ -97,7 +101,8 @@ impl UdpSocket {
 
     /// Waits for room, and sends as many of the datagrams as have room, in their order, and at most
     /// 64. Returns how many went; the others are to be sent again. A batch of no datagrams sends
-    /// none, after the same wait.
+    /// none, after the same wait. A [`Transmit`] that the kernel cuts up counts as the datagrams
+    /// that it becomes, but the first one goes in any case.
     ///
     /// ```
     /// use net_driver::net::{UdpSocket, batch::Transmit};
@@ -111,7 +116,8 @@ impl UdpSocket {
     /// }
     /// ```
     ///
-    /// If the future is dropped before it is ready, nothing was sent.
+    /// This loop ends at the first error, which belongs to `messages[sent]`. `sent += 1` would skip
+    /// that datagram. If the future is dropped before it is ready, nothing was sent.
     ///
     /// # Errors
     /// As [`send`](Self::send) and [`send_to`](Self::send_to), for the first datagram. An error of
@@ -121,8 +127,11 @@ impl UdpSocket {
     /// next batch fails with it.
     pub async fn send_many(&self, messages: &[Transmit<'_>]) -> io::Result<usize> {
         self.late_error()?;
+        let send = || self.send_batch(messages);
         self.source
-            .many(Interest::WRITABLE, || self.send_batch(messages))
+            .many(Interest::WRITABLE, send, |count| {
+                datagrams(&messages[..count])
+            })
             .await
     }
 
@@ -136,8 +145,10 @@ impl UdpSocket {
         messages: &[Transmit<'_>],
     ) -> Poll<io::Result<usize>> {
         self.late_error()?;
-        self.source
-            .poll_many(cx, Direction::Write, || self.send_batch(messages))
+        let send = || self.send_batch(messages);
+        self.source.poll_many(cx, Direction::Write, send, |count| {
+            datagrams(&messages[..count])
+        })
     }
 
     /// Sends without a wait.
@@ -156,6 +167,11 @@ impl UdpSocket {
         #[cfg(not(target_os = "linux"))]
         return portable::send(self.source.io().as_fd(), messages, &self.late);
     }
+}
+
+/// Counts the datagrams after the kernel has cut them up.
+fn datagrams(messages: &[Transmit<'_>]) -> usize {
+    messages.iter().map(Transmit::datagrams).sum()
 }
 
 /// Datagrams that are joined (GRO) or cut up (GSO) by the kernel.
