@@ -433,6 +433,50 @@ fn joined_datagrams_have_a_segment_size() {
     });
 }
 
+/// Fails if the kernel has too little room for the control messages that come before the length of
+/// the segments: two times, and the number of datagrams that found no room.
+#[test]
+fn segment_size_is_found_behind_times_and_drops() {
+    run(async {
+        let [(one, _), (other, at)] = v4().await;
+        if !one.has_gso().unwrap() {
+            println!("skipped: this kernel has no GSO of UDP");
+            return;
+        }
+        let other = other.into_std().unwrap();
+        let set = |level, name, value: libc::c_int| {
+            let (at, len) = ((&raw const value).cast(), size_of_val(&value) as _);
+            // SAFETY: the pointer is valid for a read of `len` bytes.
+            unsafe { libc::setsockopt(other.as_raw_fd(), level, name, at, len) }
+        };
+        let times = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
+        assert_eq!(set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1), 0);
+        assert_eq!(set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, times as _), 0);
+        assert_eq!(set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1), 0);
+        assert_eq!(set(libc::SOL_SOCKET, libc::SO_RCVBUF, 20_000), 0);
+        // The socket has the option when it becomes one of the driver.
+        if set(libc::SOL_UDP, libc::UDP_GRO, 1) < 0 {
+            println!("skipped: this kernel has no GRO of UDP");
+            return;
+        }
+        let other = UdpSocket::from_std(other).unwrap();
+        let (drops, mut batch) = (
+            [Transmit::new(&[7; 1_000]).to(at); 64],
+            RecvBatch::new(64, 9_000),
+        );
+        assert_eq!(one.send_many(&drops).await.unwrap(), 64);
+        assert!(other.recv_many(&mut batch).await.unwrap() < 64);
+        let whole = Transmit::new(&[7; 5_000]).to(at).segment_size(1_200);
+        one.send_many(&[whole]).await.unwrap();
+        assert_eq!(other.recv_many(&mut batch).await.unwrap(), 1);
+        let joined = batch.get(0).unwrap();
+        assert_eq!(
+            (joined.segment_size(), joined.is_truncated()),
+            (Some(1_200), false)
+        );
+    });
+}
+
 /// Makes a network of this thread alone, with a device whose packets nobody takes: 10.9.0.1/24. An
 /// address there never answers who has it, so datagrams to it wait in the kernel, and count as the
 /// sender's.

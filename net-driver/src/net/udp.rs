@@ -2,6 +2,8 @@
 use super::{ToSocketAddrs, bufs, lookup, options, source::Source, stream_io};
 use crate::{Interest, Ready, registration::Removal};
 use socket2::{Domain, SockAddr, SockRef, Type};
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{
     io, net,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -51,6 +53,9 @@ use task_io::ReadBuf;
 /// ```
 pub struct UdpSocket {
     source: Source<net::UdpSocket>,
+    /// Whether the kernel may have joined datagrams (GRO).
+    #[cfg(target_os = "linux")]
+    is_joined: AtomicBool,
     #[cfg(not(target_os = "linux"))]
     late: super::batch::portable::LateError,
 }
@@ -77,6 +82,8 @@ impl UdpSocket {
         let source = Source::new(socket, Ready::READABLE | Ready::WRITABLE, removal)?;
         Ok(Self {
             source,
+            #[cfg(target_os = "linux")]
+            is_joined: AtomicBool::new(false),
             #[cfg(not(target_os = "linux"))]
             late: Default::default(),
         })
@@ -92,7 +99,13 @@ impl UdpSocket {
     #[track_caller]
     pub fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Self::new(socket, Removal::Deregister)
+        let socket = Self::new(socket, Removal::Deregister)?;
+        #[cfg(target_os = "linux")]
+        if socket.gro().unwrap_or(false) {
+            // Ordering: Relaxed, as no other thread has the socket yet.
+            socket.is_joined.store(true, Relaxed);
+        }
+        Ok(socket)
     }
 
     /// Returns the socket of std. It is still non-blocking.

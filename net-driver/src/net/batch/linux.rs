@@ -20,8 +20,9 @@ use std::{
 const NAME: usize = size_of::<sockaddr_in6>();
 
 /// The bytes of control messages in a receive: the one of GRO, and those that the kernel writes
-/// before it if the socket has such options (the time, the drops, the mark, the priority).
-const CONTROL: usize = 32 + 4 * 24;
+/// before it if the socket has such options (the time, those of `SO_TIMESTAMPING`, the drops, the
+/// mark, the priority).
+const CONTROL: usize = 256;
 
 /// The bytes of the control message in a send: its header, and the length of a segment.
 const SEGMENT: usize = size_of::<cmsghdr>() + size_of::<u16>();
@@ -55,11 +56,15 @@ struct Names {
 
 /// Receives up to [`MOST`] datagrams, as many as there are heads. The datagram of each goes to a
 /// slot of the bytes, whose length is the second part of `slots`.
+///
+/// Without `is_joined` the kernel has no room for control messages. So it also passes on no
+/// descriptors, which a peer could send if the socket is one of Unix after all.
 pub(super) fn receive(
     socket: BorrowedFd<'_>,
     (mut bytes, len): (&mut [u8], usize),
     rooms: &mut [Room],
     heads: &mut [Head],
+    is_joined: bool,
 ) -> io::Result<usize> {
     let mut headers = [const { MaybeUninit::<mmsghdr>::uninit() }; MOST];
     let mut vectors = [const { MaybeUninit::<iovec>::uninit() }; MOST];
@@ -76,12 +81,14 @@ pub(super) fn receive(
         header.msg_iovlen = 1;
         header.msg_name = room.name.as_mut_ptr().cast();
         header.msg_namelen = NAME as _;
-        header.msg_control = room.control.as_mut_ptr().cast();
-        header.msg_controllen = CONTROL as _;
+        if is_joined {
+            header.msg_control = room.control.as_mut_ptr().cast();
+            header.msg_controllen = CONTROL as _;
+        }
         count += 1;
     }
     let (fd, list) = (socket.as_raw_fd(), headers.as_mut_ptr().cast());
-    let flags = libc::MSG_DONTWAIT as _;
+    let flags = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as _;
     // SAFETY: the first `count` headers are initialised. Their pointers are to slots, rooms and
     // vectors that are borrowed or local, are not used otherwise during the call, and have the
     // lengths that the headers say.
@@ -94,11 +101,14 @@ pub(super) fn receive(
         let name = &room.name[..(header.msg_namelen as usize).min(NAME)];
         #[allow(clippy::unnecessary_cast, reason = "musl has a smaller type")]
         let control = &room.control[..(header.msg_controllen as usize).min(CONTROL)];
+        let segment = segment_in(control);
+        // If the segment size may be among the messages that had no room, the bytes are of no use.
+        let is_cut = is_joined && segment == 0 && header.msg_flags & libc::MSG_CTRUNC != 0;
         *head = Head {
             from: address(name).ok_or(io::ErrorKind::InvalidData)?,
             len,
-            segment: segment_in(control),
-            is_truncated: header.msg_flags & libc::MSG_TRUNC != 0,
+            segment,
+            is_truncated: is_cut || header.msg_flags & libc::MSG_TRUNC != 0,
         };
     }
     Ok(received)

@@ -104,12 +104,17 @@ impl RecvBatch {
         })
     }
 
-    /// Fills the slots with the datagrams that have come.
+    /// Fills the slots with the datagrams that have come. `is_joined` says whether the kernel may
+    /// have joined them.
     #[cfg(target_os = "linux")]
-    pub(in crate::net) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    pub(in crate::net) fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        is_joined: bool,
+    ) -> io::Result<usize> {
         self.filled = 0;
         let slots = (&mut *self.bytes, self.room);
-        self.filled = linux::receive(socket, slots, &mut self.rooms, &mut self.heads)?;
+        self.filled = linux::receive(socket, slots, &mut self.rooms, &mut self.heads, is_joined)?;
         Ok(self.filled)
     }
 

@@ -9,6 +9,8 @@ use crate::{
     net::batch::{RecvBatch, Transmit},
     slot::Direction,
 };
+#[cfg(target_os = "linux")]
+use std::sync::atomic::Ordering::Relaxed;
 use std::{
     convert::identity,
     io,
@@ -86,7 +88,12 @@ impl UdpSocket {
 
     fn receive_batch(&self, to: &mut RecvBatch) -> io::Result<usize> {
         #[cfg(target_os = "linux")]
-        return to.receive(self.source.io().as_fd());
+        {
+            // Ordering: Relaxed. `set_gro` stores it before the kernel joins any. A receive on
+            // another thread that began before may pass no room for the length of segments.
+            let is_joined = self.is_joined.load(Relaxed);
+            to.receive(self.source.io().as_fd(), is_joined)
+        }
         #[cfg(not(target_os = "linux"))]
         return to.receive_each(self.source.io().as_fd(), &self.late);
     }
@@ -199,11 +206,17 @@ fn datagrams(messages: &[Transmit<'_>]) -> usize {
 impl UdpSocket {
     /// Sets whether the kernel may join datagrams of one peer and one length (`UDP_GRO`). Then only
     /// [`recv_many`](Self::recv_many) and its like say where each begins: a
-    /// [`recv`](Self::recv) returns the bytes of all of them.
+    /// [`recv`](Self::recv) returns the bytes of all of them. Set it before the first receive, and
+    /// by no other means once the socket is a `UdpSocket`.
     ///
     /// # Errors
     /// If the kernel has no GRO of UDP. Linux has it since 5.0.
     pub fn set_gro(&self, on: bool) -> io::Result<()> {
+        if on {
+            // Ordering: Relaxed, as in `receive_batch`. No store takes it back, as datagrams that
+            // are joined may be left.
+            self.is_joined.store(true, Relaxed);
+        }
         linux::set_option(self.source.io().as_fd(), libc::UDP_GRO, on.into())
     }
 
