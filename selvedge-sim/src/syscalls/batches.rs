@@ -50,7 +50,7 @@ pub(super) unsafe fn receive(
 }
 
 /// Keeps an error that follows a message for the next call. No edge announces it.
-fn keep(fd: c_int, error: Errno) {
+pub(super) fn keep(fd: c_int, error: Errno) {
     if error != Errno::Again {
         Call::of(fd, |call, at| {
             let file = call.file(at)?;

@@ -2,6 +2,7 @@
 //!
 //! The simulated network joins none (`UDP_GRO`), as the system need not.
 use super::{
+    batches,
     buffers::{self, part},
     sockets,
 };
@@ -69,11 +70,17 @@ pub(super) unsafe fn send(
         let (first, others) = rest.split_at(len.min(rest.len()));
         let first = part(first.as_ptr().cast(), first.len());
         // SAFETY: the part is local, and the address is the caller's.
-        if let Err(error) = unsafe { sockets::send(fd, &[first], flags, to) }? {
-            return Some(Err(error));
-        }
-        if others.is_empty() {
-            return Some(Ok(bytes.len() as i64));
+        let done = unsafe { sockets::send(fd, &[first], flags, to) }?;
+        // The system has one buffer, which goes or not. So if a later datagram meets an error, the
+        // rest is lost, and the next call fails.
+        match done {
+            Err(error) if rest.len() == bytes.len() => return Some(Err(error)),
+            Err(error) => {
+                batches::keep(fd, error);
+                return Some(Ok(bytes.len() as i64));
+            }
+            Ok(_) if others.is_empty() => return Some(Ok(bytes.len() as i64)),
+            Ok(_) => {}
         }
         rest = others;
     }
