@@ -1,13 +1,17 @@
 //! Tests of `UnixDatagram::send_to` while the queue of the receiver, or the sender's own buffer, is
-//! full.
+//! full, and of `UdpSocket::send_to` with a name.
 #![cfg(target_os = "linux")]
 mod support;
 
 use futures_lite::future;
-use net_driver::{Driver, net::UnixDatagram};
+use net_driver::{
+    Driver,
+    net::{UdpSocket, UnixDatagram},
+};
 use std::{
     future::{Future, poll_fn},
     io::ErrorKind,
+    net::ToSocketAddrs,
     os::unix::net,
     path::{Path, PathBuf},
     pin::{Pin, pin},
@@ -251,4 +255,27 @@ fn pause_of_send_to_has_the_clock_of_the_sockets_driver() {
     advance(Duration::from_micros(1));
     assert_eq!(count.wakes(), 1);
     assert!(matches!(send.as_mut().poll(&mut cx), Poll::Ready(Ok(4))));
+}
+
+#[test]
+fn datagram_to_a_name_goes_to_its_first_address() {
+    run(async {
+        let mut found = ("localhost", 0).to_socket_addrs().unwrap();
+        let any_port = found.next().unwrap();
+        let Ok(receiver) = UdpSocket::bind(any_port).await else {
+            println!("skipped: this machine has no {any_port}");
+            return;
+        };
+        let sender = UdpSocket::bind(any_port).await.unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        sender.send_to(b"pair", ("localhost", port)).await.unwrap();
+        let text = format!("localhost:{port}");
+        sender.send_to(b"text", text.as_str()).await.unwrap();
+        let mut to = [0; 8];
+        for expected in [b"pair", b"text"] {
+            let (len, from) = receiver.recv_from(&mut to).await.unwrap();
+            assert_eq!(&to[..len], expected);
+            assert_eq!(from, sender.local_addr().unwrap());
+        }
+    });
 }

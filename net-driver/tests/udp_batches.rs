@@ -9,15 +9,19 @@ use net_driver::net::{
     batch::{RecvBatch, Transmit},
 };
 use std::{
-    fs::OpenOptions,
     future::{Future, poll_fn},
     io::{self, ErrorKind},
     net::SocketAddr,
-    os::fd::AsRawFd,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::net::UnixDatagram,
+    },
     pin::pin,
-    sync::Arc,
-    task::{Context, Poll, Waker},
-    thread,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Wake, Waker},
 };
 use support::{Workers, run};
 
@@ -477,78 +481,69 @@ fn segment_size_is_found_behind_times_and_drops() {
     });
 }
 
-/// Makes a network of this thread alone, with a device whose packets nobody takes: 10.9.0.1/24. An
-/// address there never answers who has it, so datagrams to it wait in the kernel, and count as the
-/// sender's.
-fn silent_network() -> io::Result<std::fs::File> {
-    fn done(result: i32) -> io::Result<()> {
-        match result {
-            0.. => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-    // SAFETY: the call takes no pointers.
-    done(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
-    let tap = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/net/tun")?;
-    // SAFETY: all zeros are a value of this type.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_name[0] = b't' as _;
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as _;
-    // SAFETY: the request is valid.
-    done(unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
-    let address = |ip: [u8; 4]| {
-        let mut data = [0; 14];
-        data[2..6].copy_from_slice(&ip.map(|byte| byte as _));
-        libc::sockaddr {
-            sa_family: libc::AF_INET as _,
-            sa_data: data,
-        }
-    };
-    request.ifr_ifru.ifru_addr = address([10, 9, 0, 1]);
-    // SAFETY: the request is valid.
-    done(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFADDR, &raw mut request) })?;
-    request.ifr_ifru.ifru_netmask = address([255, 255, 255, 0]);
-    // SAFETY: the request is valid.
-    done(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFNETMASK, &raw mut request) })?;
-    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as _;
-    // SAFETY: the request is valid.
-    done(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) })?;
-    Ok(tap)
-}
-
-/// Fails if a batch is lost in part, if the send says that more went than did, or if it does not
-/// wait for room. The room comes when the kernel gives up the first datagrams, after seconds.
+/// A Unix socket passes for one of UDP, as its datagrams wait in the sender's buffer until the peer
+/// receives them. Fails if the send says that more went than did, or if it does not wait for room.
 #[test]
 fn send_with_a_full_buffer_is_partial_and_then_waits() {
-    let test = || {
-        let _tap = match silent_network() {
-            Ok(tap) => tap,
-            Err(error) => return println!("skipped: no network of its own ({error})"),
+    run(async {
+        let (one, other) = UnixDatagram::pair().unwrap();
+        other.set_nonblocking(true).unwrap();
+        let drain = || std::iter::from_fn(|| other.recv(&mut [0]).ok()).count();
+        let socket = UdpSocket::from_std(OwnedFd::from(one).into()).unwrap();
+        socket2::SockRef::from(&socket)
+            .set_send_buffer_size(20_000)
+            .unwrap();
+        let messages = [Transmit::new(b"x"); 64];
+        let first = socket.send_many(&messages).await.unwrap();
+        assert!(0 < first && first < 64, "{first} of 64 datagrams went");
+        let rest = &messages[first..];
+        assert!(would_block(socket.try_send_many(rest)));
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut send = pin!(socket.send_many(rest));
+        assert!(send.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(drain(), first);
+        let more = support::in_time("a send", send).await.unwrap();
+        assert!(more > 0);
+        assert_eq!(drain(), more);
+    });
+}
+
+/// A waker that knows whether it has woken.
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+#[test]
+fn two_tasks_in_a_receive_both_wake_and_share() {
+    run(async {
+        let [(one, _), (other, at)] = v4().await;
+        let receive = || async {
+            let mut batch = RecvBatch::new(1, 4);
+            other.recv_many(&mut batch).await.unwrap();
+            batch.get(0).unwrap().bytes().to_vec()
         };
-        run(async {
-            let socket = UdpSocket::bind("10.9.0.1:0").await.unwrap();
-            socket2::SockRef::from(&socket)
-                .set_send_buffer_size(20_000)
-                .unwrap();
-            let text = [7; 1_000];
-            let messages = [Transmit::new(&text).to(([10, 9, 0, 2], 9).into()); 60];
-            let first = socket.send_many(&messages).await.unwrap();
-            assert!(0 < first && first < 60, "{first} of 60 datagrams went");
-            let rest = &messages[first..];
-            assert!(would_block(socket.try_send_many(rest)));
-            // This wait ends, and the next ones, although each of them finds room for some only.
-            let mut cx = Context::from_waker(Waker::noop());
-            assert!(pin!(socket.send_many(rest)).poll(&mut cx).is_pending());
-            let more = support::in_time("a send", socket.send_many(rest)).await;
-            assert!(more.unwrap() > 0);
-        });
-    };
-    // The network is that of the thread.
-    thread::spawn(test).join().unwrap();
+        let flags = [Arc::new(Flag::default()), Arc::new(Flag::default())];
+        let wakers = flags.each_ref().map(|flag| Waker::from(flag.clone()));
+        let mut tasks = [Box::pin(receive()), Box::pin(receive())];
+        for (task, waker) in tasks.iter_mut().zip(&wakers) {
+            let mut cx = Context::from_waker(waker);
+            assert!(task.as_mut().poll(&mut cx).is_pending());
+        }
+        let messages = [b"a", b"b"].map(|text| Transmit::new(text).to(at));
+        one.send_many(&messages).await.unwrap();
+        support::in_time("an event", other.readable())
+            .await
+            .unwrap();
+        assert!(flags.iter().all(|flag| flag.0.load(SeqCst)));
+        let mut cx = Context::from_waker(Waker::noop());
+        let had = tasks.each_mut().map(|task| task.as_mut().poll(&mut cx));
+        assert_eq!(had, [b"a", b"b"].map(|text| Poll::Ready(text.to_vec())));
+    });
 }
 
 #[test]
