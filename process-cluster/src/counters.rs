@@ -1,5 +1,5 @@
 //! The counters of a node.
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The counters of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,36 +16,26 @@ pub struct ClusterMetrics {
 }
 
 #[derive(Default)]
-pub(crate) struct Counters {
-    dead_letters: AtomicU64,
-    invalid: AtomicU64,
-    refused: AtomicU64,
-}
+pub(crate) struct Counters(Mutex<ClusterMetrics>);
 
 impl Counters {
+    fn lock(&self) -> MutexGuard<'_, ClusterMetrics> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn dead_letter(&self) {
-        // Ordering: Relaxed here and below, as they are only counts.
-        self.dead_letters.fetch_add(1, Relaxed);
+        self.lock().dead_letters += 1;
     }
 
     pub(crate) fn invalid(&self) {
-        // Ordering: as above.
-        self.invalid.fetch_add(1, Relaxed);
+        self.lock().invalid += 1;
     }
 
     pub(crate) fn refused(&self) {
-        // Ordering: as above.
-        self.refused.fetch_add(1, Relaxed);
+        self.lock().refused += 1;
     }
 
     pub(crate) fn snapshot(&self) -> ClusterMetrics {
-        ClusterMetrics {
-            // Ordering: Relaxed, as they are only counts.
-            dead_letters: self.dead_letters.load(Relaxed),
-            // Ordering: as above.
-            invalid: self.invalid.load(Relaxed),
-            // Ordering: as above.
-            refused: self.refused.load(Relaxed),
-        }
+        *self.lock()
     }
 }

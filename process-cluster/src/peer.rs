@@ -28,10 +28,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak},
     task::{Poll, Waker},
     time::{Duration, Instant},
 };
@@ -56,7 +53,7 @@ pub(crate) struct Peers {
     peers: Mutex<HashMap<PeerId, Arc<Peer>>>,
     /// The number of the first session with a new peer: no session of this node has had it or a
     /// larger one. A peer may come again under an id that was forgotten.
-    next_session: AtomicU32,
+    next_session: Mutex<u32>,
     /// The peers that are up, by the number of their node.
     nodes: RwLock<BTreeMap<u32, Arc<Peer>>>,
     /// Changes that the hook was not told yet.
@@ -64,8 +61,8 @@ pub(crate) struct Peers {
     news: Condvar,
     /// The end of the ticker.
     ticks: (Mutex<()>, Condvar),
-    is_over: AtomicBool,
-    engine_runs: AtomicBool,
+    is_over: Mutex<bool>,
+    engine_runs: Mutex<bool>,
     pub(crate) registrar: OnceLock<Address<Pid>>,
 }
 
@@ -85,13 +82,13 @@ impl Peers {
             counters: Counters::default(),
             begun: Instant::now(),
             peers: Mutex::default(),
-            next_session: AtomicU32::new(1),
+            next_session: Mutex::new(1),
             nodes: RwLock::default(),
             changes: Mutex::default(),
             news: Condvar::new(),
             ticks: (Mutex::new(()), Condvar::new()),
-            is_over: AtomicBool::new(false),
-            engine_runs: AtomicBool::new(false),
+            is_over: Mutex::default(),
+            engine_runs: Mutex::default(),
             registrar: OnceLock::new(),
         })
     }
@@ -116,8 +113,7 @@ impl Peers {
 
     /// Returns how many calls of other nodes wait for their answers here.
     pub(crate) fn unanswered(&self) -> usize {
-        // Ordering: Relaxed, as it is only a count.
-        let count = |peer: &Arc<Peer>| peer.unanswered.load(Relaxed);
+        let count = |peer: &Arc<Peer>| *lock(&peer.unanswered);
         lock(&self.peers).values().map(count).sum()
     }
 
@@ -152,8 +148,7 @@ impl Peers {
         loop {
             let told = {
                 let mut changes = lock(&self.changes);
-                // Ordering: Relaxed, as `end` notifies after its store, under the lock.
-                while changes.is_empty() && !self.is_over.load(Relaxed) {
+                while changes.is_empty() && !*lock(&self.is_over) {
                     let waited = self.news.wait(changes);
                     changes = waited.unwrap_or_else(PoisonError::into_inner);
                 }
@@ -179,8 +174,7 @@ impl Peers {
             let next = self.now() + interval;
             let mut held = lock(of_ticks);
             loop {
-                // Ordering: Relaxed, as in `tell_until_the_end`.
-                if self.is_over.load(Relaxed) {
+                if *lock(&self.is_over) {
                     return;
                 }
                 let left = next.saturating_sub(self.now());
@@ -200,16 +194,14 @@ impl Peers {
     }
 
     pub(crate) fn engine_has_started(&self) {
-        // Ordering: Relaxed, as the thread that ends the cluster has it from this one.
-        self.engine_runs.store(true, Relaxed);
+        *lock(&self.engine_runs) = true;
     }
 
     /// Leaves the cluster: says goodbye to all peers, and stops the engine. The threads end then.
     pub(crate) fn end(&self) {
         let peers: Vec<_> = {
             let mut peers = lock(&self.peers);
-            // Ordering: Relaxed, as `up` looks under this lock, and the threads under theirs.
-            self.is_over.store(true, Relaxed);
+            *lock(&self.is_over) = true;
             peers.drain().map(|(_, peer)| peer).collect()
         };
         drop(lock(&self.changes));
@@ -246,8 +238,7 @@ impl Peers {
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        // Ordering: Relaxed, as in `engine_has_started`.
-        if self.engine_runs.load(Relaxed) {
+        if *lock(&self.engine_runs) {
             self.engine.stop();
         }
         self.handle.remove_relay();
@@ -326,8 +317,7 @@ impl Peers {
     /// the engine has told of it.
     fn get_or_start(&self, id: PeerId, is_there: bool) -> Option<Arc<Peer>> {
         let mut peers = lock(&self.peers);
-        // Ordering: Relaxed, as `end` stores it under this lock.
-        if self.is_over.load(Relaxed) {
+        if *lock(&self.is_over) {
             return None;
         }
         let peer = peers
@@ -349,8 +339,9 @@ impl Peers {
         };
         peer.has_frames.notify_all();
         let mut peers = lock(&self.peers);
-        // Ordering: Relaxed, as in `Peer::start`.
-        self.next_session.fetch_max(number + 1, Relaxed);
+        let mut next = lock(&self.next_session);
+        *next = (*next).max(number + 1);
+        drop(next);
         if peers
             .get(&peer.id)
             .is_some_and(|other| Arc::ptr_eq(other, peer))
@@ -377,7 +368,7 @@ pub(crate) struct Peer {
     /// The writer has sent all frames.
     is_idle: Condvar,
     /// The calls of the other node that wait for their answers here.
-    unanswered: AtomicUsize,
+    unanswered: Mutex<usize>,
 }
 
 struct PeerState {
@@ -401,8 +392,7 @@ struct PeerState {
 
 impl Peer {
     fn start(peers: &Peers, id: PeerId) -> Arc<Self> {
-        // Ordering: Relaxed, as the lock of `peers` is held here and in `down`.
-        let number = peers.next_session.load(Relaxed);
+        let number = *lock(&peers.next_session);
         let session = Session::new(peers.identities.own(), number, peers.settings.queue);
         let peer = Arc::new(Self {
             id,
@@ -421,7 +411,7 @@ impl Peer {
             }),
             has_frames: Condvar::new(),
             is_idle: Condvar::new(),
-            unanswered: AtomicUsize::new(0),
+            unanswered: Mutex::default(),
         });
         let (writes, engine) = (peer.clone(), peers.engine.clone());
         let writer = thread::Builder::new().name("cluster writer".to_owned());
@@ -912,7 +902,7 @@ impl Answers for Peer {
         self.queue(&mut state, frame);
     }
 
-    fn unanswered(&self) -> &AtomicUsize {
+    fn unanswered(&self) -> &Mutex<usize> {
         &self.unanswered
     }
 }

@@ -9,10 +9,7 @@ use crate::{
 use process_scheduler::{Pid, Reply};
 use std::{
     fmt,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 /// A value that travels between nodes: a message, or the answer to a call.
@@ -178,7 +175,7 @@ pub(crate) trait Answers: Send + Sync {
     fn answer(&self, to: &AnswerTo, place: u8, answer: Answer);
 
     /// Counts the calls that are not answered.
-    fn unanswered(&self) -> &AtomicUsize;
+    fn unanswered(&self) -> &Mutex<usize>;
 }
 
 /// Where an answer to a decoded message goes.
@@ -197,11 +194,17 @@ struct Call {
     is_over: bool,
 }
 
+/// Locks the count of calls that are not answered.
+fn count(way: &dyn Answers) -> MutexGuard<'_, usize> {
+    way.unanswered()
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Call {
     fn begin(to: AnswerTo, place: u8) -> Self {
         if let Some(way) = to.way.upgrade() {
-            // Ordering: Relaxed, as it is only a count.
-            way.unanswered().fetch_add(1, Relaxed);
+            *count(&*way) += 1;
         }
         Self {
             to,
@@ -214,8 +217,7 @@ impl Call {
         self.is_over = true;
         if let Some(way) = self.to.way.upgrade() {
             way.answer(&self.to, self.place, answer);
-            // Ordering: as above.
-            way.unanswered().fetch_sub(1, Relaxed);
+            *count(&*way) -= 1;
         }
     }
 }

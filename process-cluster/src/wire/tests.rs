@@ -14,7 +14,7 @@ struct Nobody;
 impl Answers for Nobody {
     fn answer(&self, _: &AnswerTo, _: u8, _: Answer) {}
 
-    fn unanswered(&self) -> &AtomicUsize {
+    fn unanswered(&self) -> &Mutex<usize> {
         unreachable!("there is no such value")
     }
 }

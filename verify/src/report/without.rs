@@ -25,6 +25,12 @@ const REASONS: &[(&str, &str)] = &[
         "It has no atomics. What its threads share is under locks of std, which the checker does \
          not know. The models of `net-driver` check the wait for a descriptor.",
     ),
+    (
+        "process-cluster",
+        "It has no atomics. Its threads share sessions and queues under locks of std, which the \
+         checker does not know. Its sessions are values without threads, which random runs check, \
+         and a scenario of `selvedge-sim` has whole nodes.",
+    ),
     ("selvedge-macros", "It runs only in the compiler."),
     (
         "selvedge",
