@@ -87,7 +87,7 @@ impl Cluster {
     ///
     /// A node that another one does not reach may register the same name. When they reach each
     /// other, the node with the older incarnation keeps it, and the other one is told
-    /// ([`NodeChange::NameLost`]).
+    /// ([`NodeChange::NameLost`](crate::NodeChange::NameLost)).
     ///
     /// # Errors
     /// If a process is known that has the name, this node has no such process, or the name is too
