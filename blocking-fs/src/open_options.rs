@@ -42,6 +42,22 @@ impl OpenOptions {
 
     /// Reads ahead of reads that follow each other: for files that are read from one end to the
     /// other, and that do not change meanwhile. See [`File`](File#reads-ahead).
+    ///
+    /// ```
+    /// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
+    /// #     blocking_threads::Pool::new(Default::default());
+    /// # let _entered = pool.enter();
+    /// # futures_lite::future::block_on(async {
+    /// use blocking_fs::File;
+    /// use futures_lite::AsyncReadExt;
+    ///
+    /// let mut file = File::options().read(true).read_ahead(true).open("Cargo.toml").await?;
+    /// let mut text = String::new();
+    /// file.read_to_string(&mut text).await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn read_ahead(&mut self, on: bool) -> &mut Self {
         self.reads_ahead = on;
         self
