@@ -72,7 +72,8 @@ pub(crate) struct Session {
     /// How many frames of the other side this side has acknowledged.
     reported: u64,
     heard: Duration,
-    window: u32,
+    /// How many messages this side takes before it acknowledges them.
+    own_window: u32,
 }
 
 impl Session {
@@ -89,7 +90,7 @@ impl Session {
             messages: VecDeque::new(),
             reported: 0,
             heard: Duration::ZERO,
-            window,
+            own_window: window,
         }
     }
 
@@ -175,7 +176,7 @@ impl Session {
 
     /// Returns whether many frames wait for their acknowledgement.
     pub(crate) fn owes_acknowledgement(&self) -> bool {
-        self.is_up && (self.next_in - self.reported) * 4 >= u64::from(self.window)
+        self.is_up && (self.next_in - self.reported) * 4 >= u64::from(self.own_window)
     }
 
     /// Ends the session, if it is up. From now on this side has another one.

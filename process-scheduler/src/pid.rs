@@ -37,9 +37,9 @@ impl Pid {
         self.node
     }
 
-    /// Returns the pid that stands for a whole node: the one that a process gets in the
-    /// [`Event::Exit`](crate::Event::Exit) of [`Handle::monitor_node`](crate::Handle::monitor_node).
-    /// No process has this pid.
+    /// Returns the pid that stands for a whole node. A process that
+    /// [monitors](crate::Handle::monitor_node) a node gets it in an
+    /// [`Event::Exit`](crate::Event::Exit). No process has this pid.
     pub const fn of_node(node: u32) -> Self {
         Self::none(node)
     }

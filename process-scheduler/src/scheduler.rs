@@ -180,8 +180,8 @@ impl Builder {
         self
     }
 
-    /// Sets the relay for pids of other nodes. [`Handle::set_relay`](crate::Handle::set_relay) sets it
-    /// later.
+    /// Sets the relay for pids of other nodes. [`Handle::set_relay`](crate::Handle::set_relay) sets
+    /// it later.
     pub fn relay(mut self, relay: impl Relay) -> Self {
         self.relay = Some(Arc::new(Guarded::new(relay)));
         self

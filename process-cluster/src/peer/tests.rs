@@ -1,7 +1,16 @@
 //! A node whose peer sends what no node sends.
 use super::*;
-use crate::{builder::Builder, cluster::Cluster, codec::Codecs, engine::Sink, engine::Unsent};
-use process_scheduler::{Call, CallError, Inbox, Reply, Scheduler, Spawn};
+use crate::{
+    builder::Builder,
+    cluster::Cluster,
+    codec::Codecs,
+    decode_error::DecodeError,
+    engine::{Sink, Unsent},
+    frame::{MESSAGE, PUBLISH, SIGNAL},
+    signals,
+    wire::{Decoder, Encoder},
+};
+use process_scheduler::{Call, CallError, ExitReason, Inbox, Reply, Scheduler, Signal, Spawn};
 use proptest::{collection::vec, prelude::*, sample::Index};
 use std::sync::mpsc;
 

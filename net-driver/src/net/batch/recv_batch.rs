@@ -38,8 +38,8 @@ impl RecvBatch {
     ///
     /// An operation fills up to 64 slots, so a batch has no more than those. A datagram has up to
     /// 65,507 bytes of data over IPv4, and up to 65,527 over IPv6. With
-    /// [`set_gro`](crate::net::UdpSocket::set_gro) a slot should have room for 65,535 bytes. A batch
-    /// without slots receives nothing, and the count is then 0.
+    /// [`set_gro`](crate::net::UdpSocket::set_gro) a slot should have room for 65,535 bytes. A
+    /// batch without slots receives nothing, and the count is then 0.
     ///
     /// # Panics
     /// If so much memory cannot be addressed.

@@ -1,0 +1,222 @@
+//! Frames that come from a peer: what each kind does.
+use super::{Peer, Peers, lock};
+use crate::{
+    decode_error::DecodeError,
+    frame::{ANSWER, Header, Hello, MESSAGE, NAME, PUBLISH, SIGNAL},
+    session::Taken,
+    signals,
+    wire::{AnswerTo, Decoder, Encoder},
+};
+use process_scheduler::{ExitReason, Parcel, Pid, Signal};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Weak},
+};
+
+impl Peer {
+    /// Takes a hello that has come.
+    pub(super) fn take_hello(
+        &self,
+        peers: &Peers,
+        header: Header,
+        rest: &[u8],
+    ) -> Result<(), DecodeError> {
+        let hello = Hello::read(rest)?;
+        // A node that has the incarnation of this one, or this one itself, is none.
+        if header.incarnation == peers.identities.own() {
+            return Err(DecodeError::Invalid);
+        }
+        let admit = || (peers.settings.admit)(&hello.name);
+        if !catch_unwind(AssertUnwindSafe(admit)).unwrap_or(false) {
+            peers.counters.refused();
+            return Ok(());
+        }
+        let _in_order = lock(&self.order);
+        if peers.has_better(self, header.incarnation) {
+            return Ok(());
+        }
+        let mut changes = Vec::new();
+        {
+            let mut state = lock(&self.state);
+            if state.is_over {
+                return Ok(());
+            }
+            let session = &mut state.session;
+            session.take_hello(header, hello, peers.now(), &mut changes);
+        }
+        self.apply(peers, &changes);
+        Ok(())
+    }
+
+    /// Takes a frame that has come, and is no hello.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        peers: &Peers,
+        header: Header,
+        rest: &[u8],
+    ) -> Result<(), DecodeError> {
+        let _in_order = lock(&self.order);
+        let mut changes = Vec::new();
+        let (taken, has_room, session) = {
+            let mut state = lock(&self.state);
+            if state.is_over {
+                return Ok(());
+            }
+            let session = state.session.number();
+            let taken = state.session.take(header, rest, peers.now(), &mut changes);
+            if state.session.owes_acknowledgement() {
+                let alive = state.session.alive();
+                self.queue(&mut state, alive);
+            }
+            let has_room = !state.wakers.is_empty() && state.session.has_room();
+            (taken, has_room, session)
+        };
+        self.apply(peers, &changes);
+        if has_room {
+            self.wake_senders();
+        }
+        let Taken::Frame {
+            kind,
+            sequence,
+            body,
+        } = taken?
+        else {
+            return Ok(());
+        };
+        let way: Weak<Self> = Arc::downgrade(self);
+        let answer_to = AnswerTo {
+            way,
+            session,
+            sequence,
+        };
+        let input = Decoder::new(body, answer_to, &peers.identities);
+        // A panic of a decoder of the user is an invalid message.
+        let taken = catch_unwind(AssertUnwindSafe(|| self.take_body(peers, kind, input)));
+        taken.unwrap_or(Err(DecodeError::Invalid))
+    }
+
+    fn take_body(
+        &self,
+        peers: &Peers,
+        kind: u8,
+        mut input: Decoder<'_>,
+    ) -> Result<(), DecodeError> {
+        match kind {
+            MESSAGE => {
+                let to = read_own(&mut input, peers)?;
+                let tag = input.u16()?;
+                let message = peers.settings.codecs.decode(tag, &mut input)?;
+                input.end()?;
+                if peers.handle.deliver(to, Parcel::Message(message)).is_err() {
+                    peers.counters.dead_letter();
+                }
+            }
+            SIGNAL => {
+                let to = read_own(&mut input, peers)?;
+                let signal = signals::read(&mut input)?;
+                input.end()?;
+                self.take_signal(peers, to, signal)?;
+            }
+            ANSWER => {
+                let (sequence, place) = (input.u64()?, usize::from(input.u8()?));
+                let place = {
+                    let mut state = lock(&self.state);
+                    let places = state.pending.get_mut(&sequence);
+                    let ended = places.and_then(|places| {
+                        let ended = places.get_mut(place)?.take();
+                        Some((ended, places.iter().all(Option::is_none)))
+                    });
+                    if let Some((_, true)) = ended {
+                        state.pending.remove(&sequence);
+                    }
+                    ended.and_then(|(ended, _)| ended)
+                };
+                let Some(place) = place else {
+                    return Ok(());
+                };
+                match input.bool()? {
+                    true => place.answer(input)?,
+                    false => place.drop_call(),
+                }
+            }
+            NAME => {
+                let lost = peers.directory.take(peers, self.number(), input)?;
+                lost.into_iter().for_each(|lost| peers.report(lost));
+            }
+            PUBLISH => {
+                let group = input.str()?;
+                let tag = input.u16()?;
+                let answer_to = input.answer_to();
+                let bytes = input.rest();
+                for member in peers.directory.own_members(peers, group) {
+                    let mut input = Decoder::new(bytes, answer_to.clone(), &peers.identities);
+                    let message = peers.settings.codecs.decode(tag, &mut input)?;
+                    input.end()?;
+                    if peers
+                        .handle
+                        .deliver(member, Parcel::Message(message))
+                        .is_err()
+                    {
+                        peers.counters.dead_letter();
+                    }
+                }
+            }
+            _ => return Err(DecodeError::Invalid),
+        }
+        Ok(())
+    }
+
+    fn take_signal(&self, peers: &Peers, to: Pid, signal: Signal) -> Result<(), DecodeError> {
+        // This node alone knows which of its processes have ended: the exit is made up.
+        let own = peers.identities.own_number();
+        if matches!(&signal, Signal::Exit { pid, .. } if pid.node() == own) {
+            return Err(DecodeError::Invalid);
+        }
+        let name = lock(&self.state)
+            .session
+            .other()
+            .map(|other| other.hello.name.clone());
+        let allow = || (peers.settings.allow)(name.as_deref().unwrap_or_default(), &signal);
+        let is_answer = matches!(signal, Signal::Exit { .. });
+        let is_allowed = is_answer || catch_unwind(AssertUnwindSafe(allow)).unwrap_or(false);
+        if !is_allowed {
+            peers.counters.refused();
+        }
+        let refused = match is_allowed {
+            true => peers
+                .handle
+                .deliver(to, Parcel::Signal(signal.clone()))
+                .is_err(),
+            false => true,
+        };
+        let (by, linked) = match signal {
+            Signal::Monitor { by } if refused => (by, false),
+            Signal::Link { with } if refused => (with, true),
+            _ => return Ok(()),
+        };
+        // A node that is not allowed to relate the two says nothing to a third node.
+        let node = by.node();
+        if !is_allowed && self.number() != Some(node) {
+            return Ok(());
+        }
+        // The node of the other process has noted the relation: it is told that there is none.
+        let mut out = Encoder::new(&peers.identities);
+        out.u64(by.to_bits() as u64);
+        let exit = Signal::Exit {
+            pid: to,
+            reason: ExitReason::NoProcess,
+            linked,
+        };
+        signals::write(&exit, &mut out);
+        if let Some(peer) = peers.node(node) {
+            peer.send_always(node, SIGNAL, &out.bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Reads the slot and the generation of a process of this node.
+fn read_own(input: &mut Decoder<'_>, peers: &Peers) -> Result<Pid, DecodeError> {
+    let pid = Pid::from_bits(input.u64()?.into()).ok_or(DecodeError::Invalid)?;
+    Ok(pid.with_node(peers.identities.own_number()))
+}
