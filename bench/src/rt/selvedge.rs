@@ -7,8 +7,7 @@ use super::{
 use crate::message;
 use ::futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use ::selvedge::{
-    Wait,
-    fs::File,
+    Wait, fs,
     net::{Polling, TcpListener, UdpSocket, UnixListener},
 };
 use hyper::service::service_fn;
@@ -21,6 +20,20 @@ use std::{
     task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
+
+/// Files that are sent from their start to their end. smol's files are always read ahead, ours
+/// where the program asks for it.
+struct File;
+
+impl File {
+    async fn open(path: &PathBuf) -> io::Result<fs::File> {
+        fs::File::options()
+            .read(true)
+            .read_ahead(true)
+            .open(path)
+            .await
+    }
+}
 
 pub(crate) struct Selvedge(selvedge::Runtime);
 
