@@ -32,6 +32,15 @@ pub trait Engine: Send + Sync + 'static {
     /// If the peer is not there.
     fn send(&self, to: &PeerId, frame: &[u8]) -> Result<(), Unsent>;
 
+    /// Sends frames that wait for the same peer, in their order. By default it sends one after the
+    /// other. An engine whose packets cost much puts them together.
+    ///
+    /// # Errors
+    /// If the peer is not there: some of the frames were not sent.
+    fn send_all(&self, to: &PeerId, frames: &[Vec<u8>]) -> Result<(), Unsent> {
+        frames.iter().try_for_each(|frame| self.send(to, frame))
+    }
+
     /// Disconnects all peers, and tells the sink nothing more.
     fn stop(&self);
 }

@@ -39,6 +39,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// How many frames may wait for their acknowledgement beyond the messages.
 const MOST_UNACKNOWLEDGED: usize = 1_000_000;
 
+/// How many frames, and about how many bytes of them, a writer gives to the engine at once.
+const MOST_FRAMES_AT_ONCE: usize = 512;
+const MOST_BYTES_AT_ONCE: usize = 32 << 10;
+
+/// How often a node looks for silent peers, for each of its signs of life.
+const CHECKS: u32 = 4;
+
 /// All peers, and what they share.
 pub(crate) struct Peers {
     pub(crate) handle: Handle,
@@ -164,12 +171,16 @@ impl Peers {
         }
     }
 
-    /// Gives signs of life, and looks for those of others, until the cluster is over.
+    /// Gives signs of life, four in a lease, and looks for those of others, until the cluster is
+    /// over.
     pub(crate) fn tick_until_the_end(self: Arc<Self>) {
         let interval = self.settings.lease / 4;
         let (of_ticks, ends) = &self.ticks;
+        let mut since_sign = 0;
+        // How many more checks look for nobody.
+        let mut left_out = 0;
         loop {
-            let next = self.now() + interval;
+            let next = self.now() + interval / CHECKS;
             let mut held = lock(of_ticks);
             loop {
                 if *lock(&self.is_over) {
@@ -185,9 +196,18 @@ impl Peers {
             drop(held);
             // A node that was stopped itself, or had no processor, has frames to take before it
             // knows who is silent.
-            let was_stopped = self.now() > next + interval;
+            if self.now() > next + interval {
+                left_out = CHECKS;
+            }
+            since_sign += 1;
+            let tick = Tick {
+                was_stopped: left_out > 0,
+                gives_sign: since_sign == CHECKS,
+            };
+            since_sign %= CHECKS;
+            left_out = left_out.saturating_sub(1);
             let peers: Vec<_> = lock(&self.peers).values().cloned().collect();
-            peers.iter().for_each(|peer| peer.tick(&self, was_stopped));
+            peers.iter().for_each(|peer| peer.tick(&self, tick));
         }
     }
 
@@ -357,6 +377,15 @@ impl Peers {
     }
 }
 
+/// What a check of the peers is to do.
+#[derive(Clone, Copy)]
+struct Tick {
+    /// This node was stopped, so it cannot tell who is silent.
+    was_stopped: bool,
+    /// It is time for a sign of life, or for another hello.
+    gives_sign: bool,
+}
+
 /// A peer of the engine.
 pub(crate) struct Peer {
     id: PeerId,
@@ -420,13 +449,15 @@ impl Peer {
 
     /// Sends the queued frames, until the end.
     fn write(&self, engine: &dyn Engine) {
+        let mut frames = Vec::new();
         loop {
-            let frame = {
+            {
                 let mut state = lock(&self.state);
                 loop {
-                    state.is_writing = !state.queue.is_empty();
-                    if let Some(frame) = state.queue.pop_front() {
-                        break frame;
+                    take_some(&mut state.queue, &mut frames);
+                    state.is_writing = !frames.is_empty();
+                    if state.is_writing {
+                        break;
                     }
                     self.is_idle.notify_all();
                     if state.is_over {
@@ -435,9 +466,13 @@ impl Peer {
                     let waited = self.has_frames.wait(state);
                     state = waited.unwrap_or_else(PoisonError::into_inner);
                 }
-            };
+            }
             // A lost frame is a gap, which the other side sees.
-            let _ = engine.send(&self.id, &frame);
+            let _ = match &*frames {
+                [frame] => engine.send(&self.id, frame),
+                frames => engine.send_all(&self.id, frames),
+            };
+            frames.clear();
         }
     }
 
@@ -472,14 +507,14 @@ impl Peer {
         self.apply(peers, &changes);
     }
 
-    fn tick(self: &Arc<Self>, peers: &Peers, was_stopped: bool) {
-        let since = match was_stopped {
+    fn tick(self: &Arc<Self>, peers: &Peers, tick: Tick) {
+        let since = match tick.was_stopped {
             true => Duration::ZERO,
             false => peers.now().saturating_sub(peers.settings.lease),
         };
         let abandoned = {
             let mut state = lock(&self.state);
-            if state.session.is_up() {
+            if state.session.is_up() && tick.gives_sign {
                 let alive = state.session.alive();
                 self.queue(&mut state, alive);
             }
@@ -507,7 +542,7 @@ impl Peer {
             if state.session.unacknowledged() > most as u64 {
                 state.session.end(NodeLoss::Overflow, &mut changes);
             }
-            if !state.session.is_up() && changes.is_empty() {
+            if !state.session.is_up() && changes.is_empty() && tick.gives_sign {
                 changes.push(Change::SayHello);
             }
             let is_silent = !state.session.is_up() && state.session.is_silent(since);
@@ -720,6 +755,18 @@ impl Feed for ToOne<'_> {
 
     fn identities(&self) -> &Identities {
         &self.0.identities
+    }
+}
+
+/// Takes the first frames of a queue, as many as go to the engine at once.
+fn take_some(queue: &mut VecDeque<Vec<u8>>, frames: &mut Vec<Vec<u8>>) {
+    let mut bytes = 0;
+    while frames.len() < MOST_FRAMES_AT_ONCE && bytes < MOST_BYTES_AT_ONCE {
+        let Some(frame) = queue.pop_front() else {
+            return;
+        };
+        bytes += frame.len();
+        frames.push(frame);
     }
 }
 
