@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+mod builder;
+mod engine;
+mod links;
+mod packet;
+
+pub use builder::{ConfigError, ZenohBuilder};
+pub use engine::{Zenoh, ZenohMetrics};
