@@ -182,8 +182,7 @@ impl ZenohBuilder {
             ("connect/endpoints", list(&self.connect)),
             ("connect/timeout_ms", "-1".to_owned()),
             ("connect/exit_on_failure", "false".to_owned()),
-            ("connect/retry/period_init_ms", "100".to_owned()),
-            ("connect/retry/period_max_ms", "500".to_owned()),
+            ("connect/retry", RETRY.to_owned()),
             // The nodes of the list alone: zenoh does not connect again to one that it discovered.
             ("scouting/multicast/enabled", "false".to_owned()),
             ("scouting/gossip/enabled", "false".to_owned()),
@@ -238,6 +237,9 @@ impl ZenohBuilder {
         Ok(config)
     }
 }
+
+/// How soon zenoh connects again.
+const RETRY: &str = "{period_init_ms: 100, period_max_ms: 500, period_increase_factor: 2}";
 
 /// What a message of zenoh has beside a frame: packets of many frames are shorter than a frame may
 /// be, and one frame gets a byte and zenoh's own fields.

@@ -16,13 +16,15 @@
 //! How many bytes are left out is one byte. How many follow has 7 bits a byte, the lowest first, and
 //! the highest bit says that another byte follows.
 //!
-//! 1. A sender that begins has no template, and one whose frames begin otherwise takes a new one,
-//!    with the next number.
+//! 1. A sender takes a frame as a new template, with the next number, if it has none, if the frame
+//!    begins otherwise, or if the template is older than `AGE`.
 //! 2. A packet whose template the receiver has not is malformed: the packet with the template was
-//!    lost. Its frames are lost, too, so the session ends, and the hellos of the next one begin
-//!    otherwise.
-//! 3. A number comes again after 64 templates. A receiver that has lost all of these makes frames
+//!    lost. Its frames are lost, too, until the next template. A node says hello again and again, so
+//!    it is heard in the end.
+//! 3. A number comes again after 63 templates. A receiver that has lost all of these makes frames
 //!    that begin as an old one: their session is an old one, too, and they are dropped.
+
+use std::time::{Duration, Instant};
 
 const WHOLE: u8 = 0;
 const ONE: u8 = 1;
@@ -31,15 +33,27 @@ const MANY: u8 = 2;
 /// Frames that have fewer bytes in common with the template are a new one.
 const ALIKE: u8 = 16;
 
+/// How long a sender keeps a template.
+const AGE: Duration = Duration::from_millis(100);
+
 /// The template of one end of a link.
 #[derive(Default)]
 pub(crate) struct Template {
+    /// From 1 to 63, and 0 at the beginning.
     number: u8,
-    /// Nothing at the beginning.
     frame: Vec<u8>,
+    /// When the sender took it.
+    since: Option<Instant>,
 }
 
 impl Template {
+    /// Returns how many bytes a frame leaves out, unless it is to be a new template.
+    fn left_out(&self, frame: &[u8]) -> Option<u8> {
+        let is_old = self.since.is_none_or(|since| since.elapsed() > AGE);
+        let shared = shared(&self.frame, frame);
+        (shared >= ALIKE && !is_old).then_some(shared)
+    }
+
     fn first(&self, kind: u8) -> u8 {
         kind | self.number << 2
     }
@@ -47,16 +61,16 @@ impl Template {
     /// Makes a packet of one frame.
     pub(crate) fn pack(&mut self, frame: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(2 + frame.len());
-        let shared = shared(&self.frame, frame);
-        if shared < ALIKE {
-            self.number = (self.number + 1) % 64;
+        if let Some(shared) = self.left_out(frame) {
+            packet.extend_from_slice(&[self.first(ONE), shared]);
+            packet.extend_from_slice(&frame[usize::from(shared)..]);
+        } else {
+            self.since = Some(Instant::now());
+            self.number = self.number % 63 + 1;
             self.frame.clear();
             self.frame.extend_from_slice(frame);
             packet.push(self.first(WHOLE));
             packet.extend_from_slice(frame);
-        } else {
-            packet.extend_from_slice(&[self.first(ONE), shared]);
-            packet.extend_from_slice(&frame[usize::from(shared)..]);
         }
         packet
     }
@@ -69,8 +83,7 @@ impl Template {
         if rest.is_empty() {
             return (Some(self.pack(first)), None);
         }
-        let is_alike = shared(&self.frame, first) >= ALIKE;
-        match is_alike {
+        match self.left_out(first).is_some() {
             true => (None, Some(self.pack_many(frames))),
             false => (Some(self.pack(first)), Some(self.pack_many(rest))),
         }
@@ -112,7 +125,7 @@ impl Template {
             take(rest);
             return Ok(());
         }
-        if number != self.number || self.frame.is_empty() {
+        if number != self.number || number == 0 {
             return Err(Malformed);
         }
         let mut frame = self.frame.clone();
@@ -244,6 +257,20 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Fails if a frame that is said again and again is never heard, as its template was lost.
+    #[test]
+    fn repeated_frame_is_heard_after_a_loss() {
+        let (mut from, mut to) = (Template::default(), Template::default());
+        let hello = [3; 60];
+        from.pack(&hello);
+        let begun = Instant::now();
+        let mut heard = 0;
+        while heard == 0 {
+            let _ = to.unpack(&from.pack(&hello), |_| heard += 1);
+            assert!(begun.elapsed() < 100 * AGE);
         }
     }
 

@@ -123,7 +123,7 @@ pub struct Node {
     /// The files of what its lives have taken.
     taken: PathBuf,
     /// What it has said on its other output.
-    pub log: std::sync::Arc<Mutex<String>>,
+    log: std::sync::Arc<Mutex<String>>,
 }
 
 impl Node {
@@ -149,12 +149,20 @@ impl Node {
         let mut child = command.spawn().unwrap();
         let (sender, lines) = mpsc::channel();
         let output = BufReader::new(child.stdout.take().unwrap());
+        let log = std::sync::Arc::new(Mutex::new(String::new()));
+        let kept = log.clone();
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
+                // Zenoh logs there, too.
+                if line.contains("zenoh") {
+                    let mut log = kept.lock().unwrap();
+                    log.push_str(&line);
+                    log.push('\n');
+                } else {
+                    let _ = sender.send(line);
+                }
             }
         });
-        let log = std::sync::Arc::new(Mutex::new(String::new()));
         let (errors, kept) = (BufReader::new(child.stderr.take().unwrap()), log.clone());
         thread::spawn(move || {
             for line in errors.lines().map_while(Result::ok) {
@@ -174,6 +182,13 @@ impl Node {
         };
         node.wait_for_line("ready");
         node
+    }
+
+    /// Returns what the node has logged.
+    pub fn log(&self) -> String {
+        let log = self.log.lock();
+        log.unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     pub fn pid(&self) -> u32 {
@@ -202,11 +217,7 @@ impl Node {
         loop {
             let left = limit.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
-                panic!(
-                    "{} says no {begins:?}: {}",
-                    self.name,
-                    self.log.lock().unwrap()
-                );
+                panic!("{} says no {begins:?}: {}", self.name, self.log());
             };
             if line.starts_with(begins) {
                 return line;
@@ -233,7 +244,7 @@ impl Node {
             }
             let left = limit.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
-                let (name, log) = (&self.name, self.log.lock().unwrap());
+                let (name, log) = (&self.name, self.log());
                 panic!(
                     "{name}: {of} up: {is_up}, {times} times: {:?}\n{log}",
                     self.news
@@ -328,12 +339,7 @@ impl Node {
     pub fn leave(&mut self) {
         self.input = None;
         let status = self.child.wait().unwrap();
-        assert!(
-            status.success(),
-            "{}: {}",
-            self.name,
-            self.log.lock().unwrap()
-        );
+        assert!(status.success(), "{}: {}", self.name, self.log());
     }
 }
 
@@ -343,7 +349,7 @@ impl Drop for Node {
         let _ = self.child.wait();
         if thread::panicking() {
             self.look();
-            let log = self.log.lock().unwrap();
+            let log = self.log();
             eprintln!("{}: {:?}\n{log}", self.name, self.news);
         }
     }
