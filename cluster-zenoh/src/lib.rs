@@ -5,5 +5,5 @@ mod engine;
 mod links;
 mod packet;
 
-pub use builder::{ConfigError, ZenohBuilder};
+pub use builder::{ConfigError, RUNTIME, ZenohBuilder};
 pub use engine::{Zenoh, ZenohMetrics};

@@ -2,11 +2,10 @@
 //!
 //! 1. Zenoh's callbacks for transports queue a notice. They call nothing of the cluster: they run
 //!    on threads of zenoh that all transports share.
-//! 2. One thread, the *teller*, takes the notices and tells the sink. It asks zenoh whether the
-//!    peer has a transport: the notices of an old transport and of the next one with the same id
-//!    may come in any order.
-//! 3. A peer has a link from the first notice of its transport until the teller has found no
-//!    transport. Frames of a sender without a link are dropped, so a sender cannot make up peers.
+//! 2. One thread, the *teller*, takes the notices and tells the sink, in the order of zenoh's
+//!    events: zenoh tells of the end of a transport before the next one with the same peer begins.
+//! 3. A peer has a link from the first notice of its transport until the teller has the one
+//!    of its end. Frames of a sender without a link are dropped, so a sender cannot make up peers.
 //! 4. The frames of one peer, and the teller's calls for it, come one after the other: they hold
 //!    the lock `turn` of the link.
 use crate::{engine::ZenohMetrics, packet::Template};
@@ -160,7 +159,7 @@ impl Links {
         for notice in notices {
             match notice {
                 Notice::Came(id) => self.came(session, keys, &id),
-                Notice::Went(id) => self.went(session, keys, &id),
+                Notice::Went(id) => self.went(&id),
                 Notice::Subscribed(id) => {
                     if let Some(link) = self.link(&id) {
                         let _in_turn = lock(&link.turn);
@@ -207,22 +206,14 @@ impl Links {
         Ok(publisher)
     }
 
-    fn went(self: &Arc<Self>, session: &Session, keys: &Keys, id: &str) {
-        let Some(link) = self.link(id) else {
-            return;
-        };
-        let mut transports = session.info().transports().wait();
-        let is_back = transports.any(|transport| transport.zid().to_string() == id);
-        if !is_back {
+    fn went(&self, id: &str) {
+        let link = {
             let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
-            links.remove(id);
-        }
-        {
+            links.remove(id)
+        };
+        if let Some(link) = link {
             let _in_turn = lock(&link.turn);
             self.sink.down(&link.id);
-        }
-        if is_back {
-            self.came(session, keys, id);
         }
     }
 }

@@ -43,6 +43,9 @@ const MOST_UNACKNOWLEDGED: usize = 1_000_000;
 const MOST_FRAMES_AT_ONCE: usize = 512;
 const MOST_BYTES_AT_ONCE: usize = 32 << 10;
 
+/// How many times a writer looks for more frames before it sleeps.
+const LOOKS: u32 = 100;
+
 /// How often a node looks for silent peers, for each of its signs of life.
 const CHECKS: u32 = 4;
 
@@ -405,7 +408,7 @@ struct PeerState {
     /// The most bytes of a frame that both sides take.
     limit: usize,
     /// The other node's tags of the codecs of this one.
-    their_tags: Vec<Option<u16>>,
+    their_tags: Arc<[Option<u16>]>,
     queue: VecDeque<Vec<u8>>,
     wakers: Vec<Waker>,
     /// The calls that wait for an answer, by the number of their frame.
@@ -428,7 +431,7 @@ impl Peer {
                 session,
                 number: None,
                 limit: 0,
-                their_tags: Vec::new(),
+                their_tags: Arc::from([]),
                 queue: VecDeque::new(),
                 wakers: Vec::new(),
                 pending: HashMap::new(),
@@ -453,6 +456,8 @@ impl Peer {
         loop {
             {
                 let mut state = lock(&self.state);
+                // A frame often follows soon, such as the next call behind an answer.
+                let mut looks = LOOKS;
                 loop {
                     take_some(&mut state.queue, &mut frames);
                     state.is_writing = !frames.is_empty();
@@ -462,6 +467,13 @@ impl Peer {
                     self.is_idle.notify_all();
                     if state.is_over {
                         return;
+                    }
+                    if looks > 0 {
+                        looks -= 1;
+                        drop(state);
+                        thread::yield_now();
+                        state = lock(&self.state);
+                        continue;
                     }
                     let waited = self.has_frames.wait(state);
                     state = waited.unwrap_or_else(PoisonError::into_inner);

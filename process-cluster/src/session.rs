@@ -115,7 +115,12 @@ impl Session {
 
     /// Begins a frame.
     pub(crate) fn header(&self, kind: u8) -> Vec<u8> {
-        let mut frame = Vec::new();
+        self.header_before(kind, 16)
+    }
+
+    /// Begins a frame that gets as many bytes more.
+    fn header_before(&self, kind: u8, bytes: usize) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(ORDERED - 8 + bytes);
         let to = self.other.as_ref().filter(|_| kind != HELLO);
         let header = Header {
             incarnation: self.own,
@@ -156,8 +161,7 @@ impl Session {
         debug_assert!(self.is_up);
         let sequence = self.next_out;
         self.next_out += 1;
-        let mut frame = self.header(kind);
-        frame.reserve_exact(8 + body.len());
+        let mut frame = self.header_before(kind, 8 + body.len());
         frame.extend_from_slice(&sequence.to_le_bytes());
         debug_assert_eq!(frame.len(), ORDERED);
         frame.extend_from_slice(body);

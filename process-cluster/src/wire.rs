@@ -75,7 +75,8 @@ pub struct Encoder<'a> {
 impl<'a> Encoder<'a> {
     pub(crate) fn new(identities: &'a Identities) -> Self {
         Self {
-            bytes: Vec::new(),
+            // Most messages are short: one allocation.
+            bytes: Vec::with_capacity(96),
             pending: Vec::new(),
             identities,
         }

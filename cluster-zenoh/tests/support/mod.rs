@@ -141,7 +141,8 @@ impl Node {
         command.arg(format!("taken={}", taken.display()));
         command.arg(format!("lease={}", LEASE.as_millis()));
         command.args(arguments);
-        command.env("RUST_LOG", "warn,zenoh_link_tls=debug");
+        command.env("RUST_LOG", "zenoh_link_tls=warn");
+        command.env("ZENOH_RUNTIME", process_cluster_zenoh::RUNTIME);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
