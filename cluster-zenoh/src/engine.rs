@@ -117,6 +117,10 @@ impl Engine for Zenoh {
         let listener = info.transport_events_listener().history(true);
         let listener = listener.callback(move |event| told.on_transport(&event));
         listener.background().wait().map_err(text)?;
+        let told = links.clone();
+        let listener = info.link_events_listener().history(true);
+        let listener = listener.callback(move |_| told.notify(Notice::Connected));
+        listener.background().wait().map_err(text)?;
         let of_teller = session.clone();
         let teller = thread::Builder::new().name("cluster zenoh".to_owned());
         let teller = teller.spawn(move || links.tell_until_the_stop(&of_teller, &keys, &notices));

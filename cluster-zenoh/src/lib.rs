@@ -2,6 +2,8 @@
 
 mod builder;
 mod engine;
+#[cfg(target_os = "linux")]
+mod linger;
 mod links;
 mod packet;
 

@@ -34,6 +34,8 @@ pub(crate) enum Notice {
     Went(String),
     /// The peer has subscribed, so what was sent before is lost.
     Subscribed(String),
+    /// There is another connection.
+    Connected,
     Stop,
 }
 
@@ -160,7 +162,9 @@ impl Links {
             match notice {
                 Notice::Came(id) => self.came(session, keys, &id),
                 Notice::Went(id) => self.went(&id),
+                Notice::Connected => turn_off_linger(session),
                 Notice::Subscribed(id) => {
+                    turn_off_linger(session);
                     if let Some(link) = self.link(&id) {
                         let _in_turn = lock(&link.turn);
                         self.sink.up(link.id.clone());
@@ -216,6 +220,13 @@ impl Links {
             self.sink.down(&link.id);
         }
     }
+}
+
+fn turn_off_linger(session: &Session) {
+    #[cfg(target_os = "linux")]
+    crate::linger::turn_off(session);
+    #[cfg(not(target_os = "linux"))]
+    let _ = session;
 }
 
 /// The key expressions of a node: a frame's names its receiver, and then its sender.
