@@ -2,8 +2,8 @@
 use crate::engine::Zenoh;
 use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
-/// What the environment variable `ZENOH_RUNTIME` must be for mutual TLS: one thread reads and
-/// writes, and others connect and close.
+/// The value that the environment variable `ZENOH_RUNTIME` must have for mutual TLS: one thread
+/// reads and writes, and others connect and close.
 ///
 /// Zenoh 1.10 reads and writes one TLS stream on two threads without a lock, of which its
 /// [issue 2557](https://github.com/eclipse-zenoh/zenoh/issues/2557) tells: programs end by invalid
@@ -161,7 +161,8 @@ impl ZenohBuilder {
     ///
     /// # Errors
     /// If they are insecure and [`insecure_loopback`](Self::insecure_loopback) does not say so, an
-    /// endpoint is not allowed, TLS would not be safe (see [`RUNTIME`]), or zenoh refuses a setting. Files are read when the node joins.
+    /// endpoint is not allowed, TLS would not be safe (see [`RUNTIME`]), or zenoh refuses a setting.
+    /// Files are read when the node joins.
     pub fn build(self) -> Result<Zenoh, ConfigError> {
         let config = self.config()?;
         let is_safe = || std::env::var("ZENOH_RUNTIME").is_ok_and(|value| value == RUNTIME);
@@ -256,8 +257,8 @@ impl ZenohBuilder {
 /// How soon zenoh connects again.
 const RETRY: &str = "{period_init_ms: 100, period_max_ms: 500, period_increase_factor: 2}";
 
-/// What a message of zenoh has beside a frame: packets of many frames are shorter than a frame may
-/// be, and one frame gets a byte and zenoh's own fields.
+/// The bytes of a message of zenoh beside a frame. Packets of many frames are shorter than a frame
+/// may be, and one frame gets a byte and zenoh's own fields.
 const SLACK: usize = 64 << 10;
 
 /// Returns whether an endpoint is plain TCP of a loopback address.

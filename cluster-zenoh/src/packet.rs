@@ -1,7 +1,8 @@
 //! Packets: the frames of one put.
 //!
-//! Frames of one session begin alike: with who sends it, and to whom. So the two ends of a link keep
-//! a frame, the *template*, and a packet leaves out what its frames have in common with it.
+//! Frames of one session begin alike: with their sender and their receiver. So the two ends of a
+//! link keep a frame, the *template*, and a packet leaves out what its frames have in common with
+//! it.
 //!
 //! | bytes | part |
 //! |---|---|
@@ -13,14 +14,14 @@
 //! | `ONE` | one frame that begins as the template: how many bytes, and the rest |
 //! | `MANY` | frames, each of which begins as the one before it, and the first as the template: how many bytes, how many follow, and these |
 //!
-//! How many bytes are left out is one byte. How many follow has 7 bits a byte, the lowest first, and
-//! the highest bit says that another byte follows.
+//! How many bytes are left out is one byte. How many follow has 7 bits a byte, the lowest first,
+//! and the highest bit says that another byte follows.
 //!
 //! 1. A sender takes a frame as a new template, with the next number, if it has none, if the frame
 //!    begins otherwise, or if the template is older than `AGE`.
 //! 2. A packet whose template the receiver has not is malformed: the packet with the template was
-//!    lost. Its frames are lost, too, until the next template. A node says hello again and again, so
-//!    it is heard in the end.
+//!    lost. Its frames are lost, too, until the next template. A node says hello again and again,
+//!    so it is heard in the end.
 //! 3. A number comes again after 63 templates. A receiver that has lost all of these makes frames
 //!    that begin as an old one: their session is an old one, too, and they are dropped.
 
@@ -239,7 +240,7 @@ mod tests {
             prop_assert!(longest <= 255 + 100);
         }
 
-        /// Fails if a lost packet makes a frame that nobody has sent, before the numbers come again.
+        /// Fails if a lost packet makes a frame that nobody has sent, before a number comes again.
         #[test]
         fn lost_packets_make_no_frames(
             frames in vec((0..3_u8, vec(any::<u8>(), 0..40)), 1..40),

@@ -171,13 +171,13 @@ fn cut_and_heal(test: &str, within: Duration, cut: impl Fn(), heal: impl Fn()) {
     };
     let mut nodes = start_all(&net, test);
     let [a, b] = &mut nodes[..] else { panic!() };
-    a.tell("send b 12000 100000000");
-    a.tell("call b 12000");
+    a.command("send b 12000 100000000");
+    a.command("call b 12000");
     for round in 1..=2 {
         let delivered = b.taken().delivered;
         support::wait_for(|| b.taken().delivered > delivered + 100);
-        a.tell("watch b 10");
-        b.tell("watch a 10");
+        a.command("watch b 10");
+        b.command("watch a 10");
         for node in [&mut *a, &mut *b] {
             node.wait_report(|report| report["exits_none"] == 10);
         }
@@ -220,7 +220,7 @@ fn cut_and_heal(test: &str, within: Duration, cut: impl Fn(), heal: impl Fn()) {
     check_calls(a);
     a.wait_report(|report| report["busy"] == 0);
     let accepted = a.report()["accepted"];
-    // What is on its way arrives.
+    // The items that are on their way arrive.
     support::wait_for(|| b.taken().next + b.report()["dead_letters"] >= accepted);
     check_items(a, "b", &[b.taken()], b.report()["dead_letters"]);
     for node in [a, b] {
@@ -265,17 +265,17 @@ fn split_of_three_leaves_two_and_heals() {
     };
     let mut nodes = start_all(&net, test);
     let [a, b, c] = &mut nodes[..] else { panic!() };
-    a.tell("send b 9000 100000000");
-    a.tell("call b 9000");
-    b.tell("call c 9000");
-    c.tell("call a 9000");
-    c.tell("send a 9000 100000000");
+    a.command("send b 9000 100000000");
+    a.command("call b 9000");
+    b.command("call c 9000");
+    c.command("call a 9000");
+    c.command("send a 9000 100000000");
     thread::sleep(Duration::from_millis(500));
     for (node, of) in [(&mut *a, "c"), (&mut *b, "c"), (&mut *c, "a")] {
-        node.tell(&format!("watch {of} 10"));
+        node.command(&format!("watch {of} 10"));
         node.wait_report(|report| report["exits_none"] == 10);
     }
-    a.tell("watch b 10");
+    a.command("watch b 10");
     a.wait_report(|report| report["exits_none"] == 20);
     thread::sleep(Duration::from_millis(200));
     let when = micros();
@@ -323,11 +323,11 @@ fn killed_and_stopped_nodes_are_lost_over_interfaces() {
     let mut nodes = start_all(&net, test);
     let mut b = nodes.pop().unwrap();
     let a = &mut nodes[0];
-    a.tell("send b 8000 100000000");
-    a.tell("call b 8000");
+    a.command("send b 8000 100000000");
+    a.command("call b 8000");
     support::wait_for(|| b.taken().delivered > 100);
-    a.tell("watch b 10");
-    a.tell("hold b");
+    a.command("watch b 10");
+    a.command("hold b");
     thread::sleep(Duration::from_millis(200));
     let when = b.kill();
     let mut lives = vec![b.taken()];
@@ -338,7 +338,7 @@ fn killed_and_stopped_nodes_are_lost_over_interfaces() {
     a.wait_news(true, "b", 2);
     support::wait_for(|| b.taken().delivered > 100);
     assert!(!a.poke(), "a pid of the last life was accepted");
-    a.tell("watch b 10");
+    a.command("watch b 10");
     a.wait_report(|report| report["exits_none"] == 10);
     thread::sleep(Duration::from_millis(200));
     let when = micros();

@@ -46,8 +46,8 @@ fn two() -> (Loopback, Node, Node) {
 #[test]
 fn messages_without_a_fault_are_all_delivered() {
     let (_net, mut a, mut b) = two();
-    a.tell("send b 1000 100000000");
-    a.tell("call b 1000");
+    a.command("send b 1000 100000000");
+    a.command("call b 1000");
     check_calls(&mut a);
     a.wait_report(|report| report["busy"] == 0);
     let accepted = a.report()["accepted"];
@@ -80,8 +80,8 @@ fn stopped_node_is_down_after_its_lease() {
     let (_net, mut a, mut b) = two();
     let account = |node: &mut Node| node.wait_report(|report| report["nodes"] == 1);
     account(&mut a);
-    a.tell("watch b 20");
-    a.tell("call b 6000");
+    a.command("watch b 20");
+    a.command("call b 6000");
     thread::sleep(Duration::from_millis(300));
     for stop in 1..=2 {
         let when = micros();
@@ -105,14 +105,14 @@ fn stopped_node_is_down_after_its_lease() {
 #[test]
 fn restarted_node_is_another_one() {
     let (net, mut a, mut b) = two();
-    a.tell("send b 5000 100000000");
-    a.tell("call b 5000");
+    a.command("send b 5000 100000000");
+    a.command("call b 5000");
     let mut lives = Vec::new();
     for life in 1..=3 {
         a.wait_report(|report| report["answered"] > 0);
         support::wait_for(|| b.taken().delivered > 100);
-        a.tell("watch b 10");
-        a.tell("hold b");
+        a.command("watch b 10");
+        a.command("hold b");
         // The relations and the pid are of this life.
         a.wait_report(|report| report["exits_none"] == 10);
         thread::sleep(Duration::from_millis(100));
@@ -139,11 +139,11 @@ fn restarted_node_is_another_one() {
 fn stopped_receiver_costs_bounded_memory() {
     let (_net, mut a, b) = two();
     let mut b = b;
-    a.tell("send b 1500 100000000");
+    a.command("send b 1500 100000000");
     support::wait_for(|| b.taken().delivered > 1_000);
     thread::sleep(Duration::from_millis(1_000));
     let before = a.memory();
-    a.tell("send b 6000 100000000");
+    a.command("send b 6000 100000000");
     thread::sleep(Duration::from_millis(500));
     b.signal(libc::SIGSTOP);
     let mut most = 0;
@@ -164,8 +164,8 @@ fn stopped_receiver_costs_bounded_memory() {
 #[test]
 fn keeper_that_takes_nothing_loses_counted_messages() {
     let (_net, mut a, mut b) = two();
-    b.tell("block 1500");
-    a.tell("send b 2000 100000000");
+    b.command("block 1500");
+    a.command("send b 2000 100000000");
     thread::sleep(Duration::from_millis(600));
     let (here, there) = (a.memory(), b.memory());
     thread::sleep(Duration::from_millis(700));
@@ -200,10 +200,10 @@ fn three_nodes_know_each_other_and_the_end_of_one() {
     }
     let mut c = nodes.pop().unwrap();
     let [a, b] = &mut nodes[..] else { panic!() };
-    a.tell("call b 3000");
-    b.tell("call c 3000");
-    a.tell("watch c 5");
-    b.tell("watch c 5");
+    a.command("call b 3000");
+    b.command("call c 3000");
+    a.command("watch c 5");
+    b.command("watch c 5");
     thread::sleep(Duration::from_millis(500));
     let when = c.kill();
     for node in [&mut *a, &mut *b] {
@@ -237,7 +237,7 @@ fn mutual_tls_joins_nodes_of_one_authority_alone() {
     let mut b = Node::start(&folder, &[], "b", &[tls("b"), connect.clone()]);
     a.wait_news(true, "b", 1);
     b.wait_news(true, "a", 1);
-    b.tell("call a 200");
+    b.command("call a 200");
     check_calls(&mut b);
 
     // Another authority, which the hostile node trusts beside ours: so it accepts this one.

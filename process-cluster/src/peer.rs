@@ -381,7 +381,7 @@ impl Peers {
     }
 }
 
-/// What a check of the peers is to do.
+/// The tasks of one check of the peers.
 #[derive(Clone, Copy)]
 struct Tick {
     /// This node was stopped, so it cannot tell who is silent.

@@ -1,4 +1,4 @@
-//! What each side of a measurement does, whichever system it measures.
+//! The parts that each side of a measurement has, whichever system it measures.
 use std::{
     io::{self, Read},
     time::{Duration, Instant},

@@ -60,7 +60,7 @@ impl Message for Work {
     }
 }
 
-/// What the keeper has taken. Each field is 8 bytes of the file.
+/// The counts of the keeper. Each field is 8 bytes of the file.
 #[derive(Default)]
 struct Taken {
     delivered: u64,
@@ -105,7 +105,7 @@ impl Taken {
     }
 }
 
-/// What the commands have done.
+/// The counts of the commands.
 #[derive(Default)]
 struct Done {
     accepted: u64,

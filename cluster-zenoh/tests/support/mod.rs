@@ -92,7 +92,7 @@ pub fn micros() -> u128 {
     time.unwrap().as_micros()
 }
 
-/// What a keeper has taken in one life of its node. See `tests/node`.
+/// The counts of a keeper in one life of its node. See `tests/node`.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     pub delivered: u64,
@@ -122,7 +122,7 @@ pub struct Node {
     pub news: Vec<News>,
     /// The files of what its lives have taken.
     taken: PathBuf,
-    /// What it has said on its other output.
+    /// The lines that it has logged.
     log: std::sync::Arc<Mutex<String>>,
 }
 
@@ -196,7 +196,7 @@ impl Node {
         self.child.id()
     }
 
-    pub fn tell(&mut self, line: &str) {
+    pub fn command(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
@@ -267,7 +267,7 @@ impl Node {
 
     #[track_caller]
     pub fn report(&mut self) -> HashMap<String, u64> {
-        self.tell("report");
+        self.command("report");
         let line = self.wait_for_line("report");
         let fields = line.split_whitespace().skip(1).map(|field| {
             let (key, value) = field.split_once('=').unwrap();
@@ -293,7 +293,7 @@ impl Node {
     /// Returns whether a message to the held pid was accepted.
     #[track_caller]
     pub fn poke(&mut self) -> bool {
-        self.tell("poke");
+        self.command("poke");
         self.wait_for_line("poked") == "poked true"
     }
 

@@ -63,7 +63,9 @@ async fn node(listen: Option<u16>, connect: Option<u16>) {
         .build();
     swarm.behaviour().try_init_global().unwrap();
     let port = listen.unwrap_or(0);
-    swarm.listen_on(format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap()).unwrap();
+    swarm
+        .listen_on(format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap())
+        .unwrap();
     if let Some(port) = connect {
         let address: libp2p::Multiaddr = format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap();
         swarm.dial(address).unwrap();
@@ -72,8 +74,9 @@ async fn node(listen: Option<u16>, connect: Option<u16>) {
     let mut sender = Some(sender);
     tokio::spawn(async move {
         loop {
-            if let SwarmEvent::ConnectionEstablished { peer_id, endpoint, .. } =
-                swarm.select_next_some().await
+            if let SwarmEvent::ConnectionEstablished {
+                peer_id, endpoint, ..
+            } = swarm.select_next_some().await
             {
                 swarm.add_peer_address(peer_id, endpoint.get_remote_address().clone());
                 sender.take().map(|sender| sender.send(()));
@@ -93,7 +96,9 @@ async fn serve(port: u16, pairs: usize) {
         let _ = taker.register(format!("taker/{pair}")).await;
         std::mem::forget(taker);
     }
-    tokio::task::spawn_blocking(serve_until_the_end).await.unwrap();
+    tokio::task::spawn_blocking(serve_until_the_end)
+        .await
+        .unwrap();
 }
 
 async fn takers(port: u16, pairs: usize) -> Vec<RemoteActorRef<Taker>> {

@@ -56,12 +56,17 @@ async fn serve(port: u16, pairs: usize) {
         pg::join(format!("taker/{pair}"), vec![taker.get_cell()]);
     }
     let _server = node("server", port).await;
-    tokio::task::spawn_blocking(serve_until_the_end).await.unwrap();
+    tokio::task::spawn_blocking(serve_until_the_end)
+        .await
+        .unwrap();
 }
 
 async fn takers(port: u16, pairs: usize) -> Vec<ActorRef<Request>> {
     let client = node("client", 0).await;
-    while ractor_cluster::client_connect(&client, format!("127.0.0.1:{port}")).await.is_err() {
+    while ractor_cluster::client_connect(&client, format!("127.0.0.1:{port}"))
+        .await
+        .is_err()
+    {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let mut takers = Vec::new();
