@@ -161,7 +161,7 @@ impl ZenohBuilder {
     ///
     /// # Errors
     /// If they are insecure and [`insecure_loopback`](Self::insecure_loopback) does not say so, an
-    /// endpoint is not allowed, TLS would not be safe (see [`RUNTIME`]), or zenoh refuses a setting.
+    /// endpoint is not allowed, zenoh refuses a setting, or TLS would not be safe: see [`RUNTIME`].
     /// Files are read when the node joins.
     pub fn build(self) -> Result<Zenoh, ConfigError> {
         let config = self.config()?;
