@@ -17,7 +17,7 @@ pub(crate) fn turn_off(session: &Session) {
         .wait()
         .filter_map(|link| ends_of(&link))
         .collect();
-    for socket in own_descriptors().into_iter().filter_map(duplicate) {
+    for socket in own_sockets().into_iter().filter_map(duplicate) {
         let socket = TcpStream::from(socket);
         // Both fail for all that is no TCP connection.
         if let (Ok(local), Ok(peer)) = (socket.local_addr(), socket.peer_addr()) {
@@ -35,12 +35,23 @@ fn ends_of(link: &zenoh::session::Link) -> Option<(SocketAddr, SocketAddr)> {
     Some((source, address(link.dst().address().as_str())?))
 }
 
-fn own_descriptors() -> Vec<RawFd> {
+/// Returns the descriptors of sockets. Files are left alone: to close a copy of a file's descriptor
+/// ends the process's locks of the file.
+fn own_sockets() -> Vec<RawFd> {
     let entries = std::fs::read_dir("/proc/self/fd")
         .into_iter()
         .flatten()
         .flatten();
-    entries
+    let sockets = entries.filter(|entry| {
+        let target = std::fs::read_link(entry.path());
+        target.is_ok_and(|target| {
+            target
+                .as_os_str()
+                .as_encoded_bytes()
+                .starts_with(b"socket:")
+        })
+    });
+    sockets
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect()
 }
