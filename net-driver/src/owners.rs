@@ -9,12 +9,15 @@
 use crate::sys::Fd;
 
 /// For each number, the index of the slot whose registration was made last.
+#[cfg(not(selvedge_sim))]
 #[derive(Debug, Default)]
 pub(crate) struct Owners(Vec<u32>);
 
 /// No slot has this index.
+#[cfg(not(selvedge_sim))]
 const NONE: u32 = u32::MAX;
 
+#[cfg(not(selvedge_sim))]
 impl Owners {
     /// Returns whether a live registration owns the number.
     pub(crate) fn has(&self, fd: Fd) -> bool {
@@ -49,6 +52,35 @@ impl Owners {
 
     fn get(&self, fd: Fd) -> Option<&u32> {
         self.0.get(usize::try_from(fd).ok()?)
+    }
+}
+
+/// The same table for simulated descriptors. Their numbers are so high that a vector would take
+/// some hundred kilobytes of each simulated host.
+#[cfg(selvedge_sim)]
+#[derive(Debug, Default)]
+pub(crate) struct Owners(std::collections::BTreeMap<Fd, u32>);
+
+#[cfg(selvedge_sim)]
+impl Owners {
+    pub(crate) fn has(&self, fd: Fd) -> bool {
+        self.0.contains_key(&fd)
+    }
+
+    pub(crate) fn is(&self, fd: Fd, index: u32) -> bool {
+        self.0.get(&fd) == Some(&index)
+    }
+
+    pub(crate) fn set(&mut self, fd: Fd, index: u32) {
+        if fd >= 0 {
+            self.0.insert(fd, index);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, fd: Fd, index: u32) {
+        if self.is(fd, index) {
+            self.0.remove(&fd);
+        }
     }
 }
 
