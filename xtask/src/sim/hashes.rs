@@ -1,8 +1,8 @@
-//! `cargo xtask sim --hashes`: runs the same seeds in several processes, each in another
-//! surrounding, and compares the hashes of all events.
+//! `cargo xtask sim --hashes`: runs the same seeds in several surroundings, each time in new
+//! processes, and compares the hashes of all events.
 use anyhow::{Context, Result, ensure};
 use project::say;
-use std::{path::Path, process::Command};
+use std::{collections::BTreeMap, path::Path, process::Command};
 
 /// Surroundings of a process that a run must not depend on: a name, and the command that starts the
 /// process, if it is another one than the explorer.
@@ -23,22 +23,37 @@ const SURROUNDINGS: &[(&str, &[&str])] = &[
 const ENVIRONMENT: &str = "SELVEDGE_SIM_FILLS_THE_ENVIRONMENT=0123456789012345678901234567890123456\
     789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
 
-/// A scenario that the explorer has run.
+/// The seeds of one process: a crash of a simulated host leaks what its threads have.
+const SEEDS_OF_A_PROCESS: u64 = 1_000;
+
+/// A scenario that the explorer has run in one process.
+#[derive(Clone, PartialEq, Eq)]
 struct Explored {
     scenario: String,
+    runs: u64,
     hash: String,
 }
 
+/// The processes of each scenario: the first seed of each one, and what it has explored.
+type Parts = BTreeMap<String, Vec<(u64, Explored)>>;
+
 /// Explores `seeds` seeds from `first` of each scenario, or of one, in each of the surroundings.
-/// Returns whether all hashes are equal.
+/// Returns whether all hashes are equal, and all runs have passed.
 pub(super) fn compare(
     program: &Path,
     first: u64,
     seeds: u64,
     scenario: Option<&str>,
 ) -> Result<bool> {
-    let here = explore(program, &[], first, seeds, scenario)?;
-    let mut equal = true;
+    let here = explore_all(program, &[], first, seeds, scenario)?;
+    let mut passed = true;
+    for (name, parts) in &here {
+        let runs: u64 = parts.iter().map(|(_, explored)| explored.runs).sum();
+        if runs < seeds {
+            say!("{name}: only {runs} of {seeds} seeds have run, as one of them fails");
+            passed = false;
+        }
+    }
     for (name, wrapper) in SURROUNDINGS {
         if let Some(tool) = wrapper.first()
             && Command::new(tool).arg("--version").output().is_err()
@@ -46,25 +61,25 @@ pub(super) fn compare(
             say!("{name}: not compared, as there is no `{tool}`");
             continue;
         }
-        let there = explore(program, wrapper, first, seeds, scenario)?;
-        ensure!(
-            here.len() == there.len(),
-            "{name}: not all scenarios have run"
-        );
-        let differ = |(here, there): &(&Explored, &Explored)| here.hash != there.hash;
-        let differing: Vec<_> = here.iter().zip(&there).filter(differ).collect();
-        say!(
-            "{name}: {} of {} scenarios have equal hashes for {seeds} seeds",
-            here.len() - differing.len(),
-            here.len()
-        );
-        for (Explored { scenario, .. }, _) in differing {
-            let seed = find_seed(program, wrapper, first, seeds, scenario)?;
-            say!("  {scenario}: seed {seed} differs");
-            equal = false;
+        let there = explore_all(program, wrapper, first, seeds, scenario)?;
+        let mut equal = 0;
+        for (scenario, parts) in &here {
+            let others = there.get(scenario).context("a scenario has not run")?;
+            ensure!(parts.len() == others.len(), "{scenario}: a process is missing");
+            let mut pairs = parts.iter().zip(others);
+            match pairs.find(|(one, other)| one != other) {
+                None => equal += 1,
+                Some(((from, one), _)) => {
+                    let seed = find_seed(program, wrapper, *from, one.runs, scenario)?;
+                    say!("  {scenario}: seed {seed} differs");
+                    passed = false;
+                }
+            }
         }
+        let all = here.len();
+        say!("{name}: {equal} of {all} scenarios have equal hashes for {seeds} seeds");
     }
-    Ok(equal)
+    Ok(passed)
 }
 
 /// Finds a seed of the scenario whose hash differs, among these seeds.
@@ -75,10 +90,7 @@ fn find_seed(
     mut seeds: u64,
     scenario: &str,
 ) -> Result<u64> {
-    let hash = |wrapper: &[&str], first, seeds| -> Result<String> {
-        let explored = explore(program, wrapper, first, seeds, Some(scenario))?;
-        Ok(explored.into_iter().map(|explored| explored.hash).collect())
-    };
+    let hash = |wrapper: &[&str], first, seeds| explore(program, wrapper, first, seeds, Some(scenario));
     while seeds > 1 {
         let half = seeds / 2;
         if hash(&[], first, half)? == hash(wrapper, first, half)? {
@@ -89,6 +101,25 @@ fn find_seed(
         }
     }
     Ok(first)
+}
+
+/// Explores the seeds in as many processes as they need.
+fn explore_all(
+    program: &Path,
+    wrapper: &[&str],
+    first: u64,
+    seeds: u64,
+    scenario: Option<&str>,
+) -> Result<Parts> {
+    let mut all = Parts::new();
+    for from in (first..first + seeds).step_by(SEEDS_OF_A_PROCESS as usize) {
+        let count = SEEDS_OF_A_PROCESS.min(first + seeds - from);
+        for explored in explore(program, wrapper, from, count, scenario)? {
+            let parts = all.entry(explored.scenario.clone()).or_default();
+            parts.push((from, explored));
+        }
+    }
+    Ok(all)
 }
 
 fn explore(
@@ -125,8 +156,10 @@ fn explore(
 /// Reads a line such as `ping 300 seeds, 3316 points, hash 0eca7fccbdb3af39: ok`.
 fn parse(line: &str) -> Option<Explored> {
     let (_, hash) = line.split_once(", hash ")?;
+    let mut words = line.split_whitespace();
     Some(Explored {
-        scenario: line.split_whitespace().next()?.to_owned(),
+        scenario: words.next()?.to_owned(),
+        runs: words.next()?.parse().ok()?,
         hash: hash.split(':').next()?.to_owned(),
     })
 }
@@ -140,8 +173,8 @@ mod tests {
         let line = "ping  300 seeds,  3316 points,  2409 seeds/s, hash 0eca7fccbdb3af39: ok";
         let explored = parse(line).unwrap();
         assert_eq!(
-            (&*explored.scenario, &*explored.hash),
-            ("ping", "0eca7fccbdb3af39")
+            (&*explored.scenario, explored.runs, &*explored.hash),
+            ("ping", 300, "0eca7fccbdb3af39")
         );
         assert!(parse("seed 7 fails").is_none());
     }
