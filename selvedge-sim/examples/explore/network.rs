@@ -367,8 +367,13 @@ pub fn full_queue(sim: Sim) -> Run {
 }
 
 /// Each side ends its stream, drops it, or resets it, at some time. The other side sees what was
-/// sent before, and then an end, or an error that says so.
+/// sent before, and then an end, or an error that says so. A reset is sent once: if it is lost, a
+/// side that only reads hears nothing more, as with any TCP, so it waits for a minute at most.
 pub fn endings(sim: Sim) -> Run {
+    async fn read(stream: &mut TcpStream, part: &mut [u8]) -> io::Result<usize> {
+        let read = timeout(MS * 60_000, stream.read(part)).await;
+        read.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+    }
     async fn talk(mut stream: TcpStream) -> io::Result<()> {
         let mut part = [0; 64];
         for _ in 0..random_below(4) {
@@ -376,14 +381,14 @@ pub fn endings(sim: Sim) -> Run {
             match random_below(3) {
                 0 => sleep(MS * random_below(10) as u32).await,
                 1 => yield_now().await,
-                _ => drop(stream.read(&mut part).await?),
+                _ => drop(read(&mut stream, &mut part).await?),
             }
         }
         match random_below(4) {
             0 => drop(stream.shutdown().await),
             1 => {
                 stream.shutdown().await?;
-                while stream.read(&mut part).await? > 0 {}
+                while read(&mut stream, &mut part).await? > 0 {}
             }
             2 => stream.set_zero_linger()?,
             _ => {}
@@ -396,6 +401,7 @@ pub fn endings(sim: Sim) -> Run {
             ErrorKind::BrokenPipe,
             ErrorKind::ConnectionReset,
             ErrorKind::NotConnected,
+            ErrorKind::TimedOut,
         ];
         let error = done.err().filter(|error| !known.contains(&error.kind()));
         error.map(|error| error.to_string())
