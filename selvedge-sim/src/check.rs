@@ -33,10 +33,11 @@ pub fn check(seeds: Range<u64>, scenario: impl Fn(Sim) -> Run) {
         let replay = Replay::read(&file);
         let replay = replay.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         if replay.scenario == name {
-            if !replay.is_of_this_build() {
-                eprintln!("{}: another build has written it", file.display());
+            let run = replay.run(scenario);
+            if let Some(difference) = replay.compare(&run) {
+                eprintln!("{}: {difference}", file.display());
             }
-            return replay.run(scenario).unwrap();
+            return run.unwrap();
         }
     }
     let Some(found) = explore(seeds, &scenario).found else {

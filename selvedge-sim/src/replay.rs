@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const FIRST_LINE: &str = "selvedge-sim replay 1";
+const FIRST_LINE: &str = "selvedge-sim replay 2";
 
 /// Stands in the place of choices that the seed makes.
 const OF_SEED: &str = " of the seed";
@@ -32,7 +32,9 @@ pub struct Replay {
     pub seed: u64,
     /// The kind of the failure.
     pub failure: String,
-    /// The choices of the run. `None` if the seed makes them.
+    /// The hash of the events of the run ([`Run::hash`]).
+    pub hash: u64,
+    /// The choices of the run, as [`Run::choices`] has them. `None` if the seed makes them.
     pub choices: Option<Vec<u32>>,
 }
 
@@ -45,6 +47,7 @@ impl Replay {
             build: this_build(),
             seed: found.run.seed,
             failure: failure.map_or("none", Failure::kind).to_owned(),
+            hash: found.run.hash,
             choices: found.choices.clone(),
         }
     }
@@ -52,6 +55,27 @@ impl Replay {
     /// Returns whether this program has written the file.
     pub fn is_of_this_build(&self) -> bool {
         self.build == this_build()
+    }
+
+    /// Says in words how a run of these choices differs from the one of the file, if it does: by
+    /// its events, which are the same in each build of one source.
+    ///
+    /// The events of a run that diverges are never the same.
+    pub fn compare(&self, run: &Run) -> Option<String> {
+        let kind = run.failure.as_ref().map_or("none", Failure::kind);
+        let is_same = self.hash == run.hash || self.failure == DIVERGED;
+        if is_same && kind == self.failure {
+            return None;
+        }
+        let why = match self.is_of_this_build() {
+            true => "the same program has written the file, so its runs do not repeat",
+            false => "another source, or another version of a crate, has written the file",
+        };
+        Some(format!(
+            "this run has the hash {:016x} and the failure {kind}, and the run of the file has the \
+             hash {:016x} and the failure {}: {why}",
+            run.hash, self.hash, self.failure
+        ))
     }
 
     /// Runs the scenario with the choices of the failure. If two runs of the seed have differed,
@@ -114,12 +138,12 @@ impl Replay {
             build,
             seed,
             failure,
+            hash,
             choices,
         } = self;
-        let head = format!(
-            "{FIRST_LINE}\nscenario {scenario}\nbuild {build}\nseed {seed}\nfailure {failure}\n"
-        );
+        let head = format!("{FIRST_LINE}\nscenario {scenario}\nbuild {build}\nseed {seed}\n");
         text.push_str(&head);
+        let _ = writeln!(text, "failure {failure}\nhash {hash:016x}");
         text.push_str("choices");
         match choices {
             Some(choices) => choices.iter().for_each(|choice| {
@@ -145,6 +169,7 @@ impl Replay {
             build: value("build")?,
             seed: value("seed")?.parse().ok()?,
             failure: value("failure")?,
+            hash: u64::from_str_radix(&value("hash")?, 16).ok()?,
             choices: {
                 let choices = value("choices")?;
                 let numbers = choices.split_whitespace().map(|choice| choice.parse().ok());
@@ -183,6 +208,7 @@ mod tests {
                 build: "0123".to_owned(),
                 seed: 7,
                 failure: "lost-wake".to_owned(),
+                hash: 0x12,
                 choices,
             };
             assert_eq!(Replay::parse(&replay.to_text()), Some(replay));

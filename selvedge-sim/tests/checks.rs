@@ -342,6 +342,31 @@ fn failure_is_shrunk_and_replayed_from_its_file() {
     assert!(replay.is_of_this_build());
     let again = replay.run(race);
     assert_eq!(again.failure(), found.run.failure());
+    assert_eq!(replay.compare(&again), None);
+}
+
+/// One more poll stands for a source that was changed since.
+#[test]
+fn replay_of_a_changed_program_says_that_it_differs() {
+    let found = explore(0..1_000, race).found.unwrap();
+    let replay = Replay::of("race", &found);
+    let changed = |sim: Sim| {
+        sim.run(|| async {
+            selvedge_executor::yield_now().await;
+            panic!("another program fails, too");
+        })
+    };
+    let difference = replay.compare(&replay.run(changed)).unwrap();
+    assert!(difference.contains("has the hash"), "{difference}");
+    // A build of the same source in another folder is another program, with the same events.
+    let moved = Replay {
+        build: "0123".to_owned(),
+        ..replay
+    };
+    assert_eq!(moved.compare(&moved.run(race)), None);
+    assert!(!moved.is_of_this_build());
+    let difference = moved.compare(&moved.run(changed)).unwrap();
+    assert!(difference.contains("another source"), "{difference}");
 }
 
 #[test]

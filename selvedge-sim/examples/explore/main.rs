@@ -208,11 +208,13 @@ mod explorer {
 
     fn replay(file: &Path) -> Result<bool, String> {
         let replay = Replay::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        if !replay.is_of_this_build() {
-            println!("another build has written the file, so the run may differ");
-        }
         let run = replay.run(named(&replay.scenario)?.1);
         println!("{run}");
+        match replay.compare(&run) {
+            None if replay.is_of_this_build() => println!("the run is that of the file"),
+            None => println!("the run is that of the file, which another build has written"),
+            Some(difference) => println!("{difference}"),
+        }
         Ok(run.failure().is_none())
     }
 }
