@@ -41,52 +41,137 @@ impl Random {
     }
 }
 
+/// What a choice is about. The choices about one matter are a list of their own: if one of them
+/// becomes a simpler one, so that the run takes another course, the others still decide what they
+/// did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// The time of a poll.
+    Polls,
+    /// The thread that runs next.
+    Threads,
+    /// What happens to a packet, and how long it takes.
+    Packets,
+    /// The time and the errors of a disk.
+    Disks,
+    /// What a crash leaves on a disk.
+    Losses,
+    /// Which faults happen, and when.
+    Faults,
+}
+
+/// The number of lists.
+pub(crate) const MATTERS: usize = 6;
+
+/// The choices of a run, by what they are about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lists(pub(crate) [Vec<u32>; MATTERS]);
+
+impl Lists {
+    /// Reads what [`flatten`](Self::flatten) returns. Choices that are not there are the simplest.
+    pub(crate) fn from_flat(flat: &[u32]) -> Self {
+        let (lens, mut rest) = flat.split_at(flat.len().min(MATTERS));
+        let mut lists = Self::default();
+        for (list, len) in lists.0.iter_mut().zip(lens) {
+            let (own, others) = rest.split_at(rest.len().min(*len as usize));
+            list.extend_from_slice(own);
+            rest = others;
+        }
+        lists
+    }
+
+    /// Returns the lengths of the lists, and then the lists. Nothing if all are empty.
+    pub(crate) fn flatten(&self) -> Vec<u32> {
+        if self.len() == 0 {
+            return Vec::new();
+        }
+        let lens = self.0.iter().map(|list| list.len() as u32);
+        lens.chain(self.0.iter().flatten().copied()).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
+
+    /// Returns how many choices are not the simplest.
+    pub(crate) fn others(&self) -> usize {
+        let choices = self.0.iter().flatten();
+        choices.filter(|choice| **choice > 0).count()
+    }
+
+    pub(crate) fn about(&mut self, about: About) -> &mut Vec<u32> {
+        &mut self.0[about as usize]
+    }
+}
+
+/// A choice of the time at which a fault begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Begin {
+    /// Its place among the choices about faults.
+    pub(crate) at: usize,
+    /// The time of choice 0, in milliseconds, and the number of times.
+    pub(crate) first: u64,
+    pub(crate) count: u32,
+}
+
 /// The source of a run's choices. The choice 0 is always the simplest one: the thread goes on, or
 /// the thread that has waited longest runs, or a poll takes no time.
 #[derive(Debug)]
 pub(crate) struct Choices {
-    /// The choices to make, instead of new ones. Beyond their end each choice is 0.
-    replayed: Option<Vec<u32>>,
-    made: usize,
+    /// The choices to make, instead of new ones. Beyond the end of a list each choice is 0.
+    replayed: Option<Lists>,
+    made: [usize; MATTERS],
     /// The choices that were made, if they are recorded.
-    recorded: Option<Vec<u32>>,
+    recorded: Option<Lists>,
+    begins: Vec<Begin>,
 }
 
 impl Choices {
     pub(crate) fn new(replayed: Option<Vec<u32>>, records: bool) -> Self {
-        let recorded = records.then(Vec::new);
         Self {
-            replayed,
-            made: 0,
-            recorded,
+            replayed: replayed.map(|flat| Lists::from_flat(&flat)),
+            made: [0; MATTERS],
+            recorded: records.then(Lists::default),
+            begins: Vec::new(),
         }
     }
 
     /// Returns the next choice, which is below `count`. `choose` makes a new one.
     #[inline]
-    pub(crate) fn next(&mut self, count: u32, choose: impl FnOnce() -> u32) -> u32 {
+    pub(crate) fn next(&mut self, about: About, count: u32, choose: impl FnOnce() -> u32) -> u32 {
         if self.replayed.is_none() && self.recorded.is_none() {
             return choose();
         }
+        let at = &mut self.made[about as usize];
         let choice = match &self.replayed {
             None => choose(),
-            Some(replayed) => replayed.get(self.made).copied().unwrap_or(0).min(count - 1),
+            Some(replayed) => {
+                let list = &replayed.0[about as usize];
+                list.get(*at).copied().unwrap_or(0).min(count - 1)
+            }
         };
-        self.made += 1;
+        *at += 1;
         if let Some(recorded) = &mut self.recorded {
-            recorded.push(choice);
+            recorded.about(about).push(choice);
         }
         choice
     }
 
-    pub(crate) fn take_recorded(&mut self) -> Vec<u32> {
-        self.recorded.take().unwrap_or_default()
+    /// Notes that the next choice about faults is the time at which one begins.
+    pub(crate) fn note_begin(&mut self, first: u64, count: u32) {
+        let at = self.made[About::Faults as usize];
+        self.begins.push(Begin { at, first, count });
+    }
+
+    pub(crate) fn take_recorded(&mut self) -> (Lists, Vec<Begin>) {
+        let recorded = self.recorded.take().unwrap_or_default();
+        (recorded, std::mem::take(&mut self.begins))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Choices, Random};
+    use super::{About, Choices, Lists, Random};
 
     #[test]
     fn numbers_below_a_bound_are_all_reached() {
@@ -98,9 +183,33 @@ mod tests {
 
     #[test]
     fn replayed_choices_are_limited_and_end_with_zeros() {
-        let mut choices = Choices::new(Some(vec![9, 1]), true);
-        let made = [4, 4, 4].map(|count| choices.next(count, || unreachable!("it is replayed")));
-        assert_eq!(made, [3, 1, 0]);
-        assert_eq!(choices.take_recorded(), [3, 1, 0]);
+        let mut lists = Lists::default();
+        lists.about(About::Packets).extend([9, 1]);
+        lists.about(About::Faults).push(2);
+        let mut choices = Choices::new(Some(lists.flatten()), true);
+        let mut next = |about| choices.next(about, 4, || unreachable!("it is replayed"));
+        let made = [
+            About::Packets,
+            About::Faults,
+            About::Packets,
+            About::Packets,
+        ]
+        .map(&mut next);
+        assert_eq!(made, [3, 2, 1, 0]);
+        let (recorded, _) = choices.take_recorded();
+        assert_eq!(recorded.0[About::Packets as usize], [3, 1, 0]);
+        assert_eq!(recorded.0[About::Faults as usize], [2]);
+    }
+
+    #[test]
+    fn flat_choices_are_read_again_whatever_they_are() {
+        let mut lists = Lists::default();
+        assert!(lists.flatten().is_empty());
+        lists.about(About::Polls).extend([1, 2]);
+        lists.about(About::Faults).push(3);
+        assert_eq!(Lists::from_flat(&lists.flatten()), lists);
+        for wrong in [&[][..], &[7], &[u32::MAX; 9], &[0; 6]] {
+            assert!(Lists::from_flat(wrong).len() <= wrong.len());
+        }
     }
 }

@@ -1,12 +1,9 @@
 //! Many runs of a scenario, and the smallest form of a failure.
-use crate::{Event, Failure, Run, Sim};
+use crate::{Event, Failure, Run, Sim, choice::Lists, shrink::Shrinking};
 use std::{fmt, ops::Range};
 
 /// Every run of a seed with this remainder is repeated, to check that its events repeat.
 const REPEATED: u64 = 16;
-
-/// The most runs that make a failure smaller.
-const SHRINKS: usize = 400;
 
 /// How often two runs of a seed are compared, to find the first event that differs.
 const PAIRS: usize = 8;
@@ -33,23 +30,32 @@ pub struct Explored {
 pub struct Found {
     /// The run of the choices below, with its last events.
     pub run: Run,
-    /// Choices that lead to the failure. Most of them are 0, the simplest choice. Beyond their end
-    /// each choice is 0. `None` if the failure did not repeat, or is a difference between two runs:
+    /// Choices that lead to the failure, as [`Run::choices`] has them. Most of them are 0, the
+    /// simplest choice. Beyond the end of a list each choice is 0. `None` if the failure did not repeat, or is a difference between two runs:
     /// then the seed makes the choices.
     pub choices: Option<Vec<u32>>,
     /// The number of choices of the seed's own run, if they were recorded.
     pub choices_before: usize,
 }
 
+impl Found {
+    /// Returns how many of the shrunk choices are not the simplest, if there are choices.
+    pub fn count_choices(&self) -> Option<usize> {
+        let choices = self.choices.as_ref()?;
+        Some(Lists::from_flat(choices).others())
+    }
+}
+
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(choices) = &self.choices {
-            let others = choices.iter().filter(|choice| **choice > 0).count();
+            let lists = Lists::from_flat(choices);
             writeln!(
                 f,
-                "{} choices, shrunk to {} of which {others} are not the simplest",
+                "{} choices, shrunk to {} of which {} are not the simplest",
                 self.choices_before,
-                choices.len(),
+                lists.len(),
+                lists.others(),
             )?;
         } else {
             f.write_str("the failure does not follow from the choices of the seed\n")?;
@@ -152,10 +158,17 @@ fn find(seed: u64, failed: Run, scenario: impl Fn(Sim) -> Run) -> Found {
             choices_before: 0,
         };
     };
-    let choices_before = recorded.choices.len();
-    let choices = shrink(recorded.choices, |choices| {
-        fails(Sim::new(seed).choices(choices.to_vec())).is_some()
-    });
+    let lists = Lists::from_flat(&recorded.choices);
+    let choices_before = lists.len();
+    let run = |lists: &Lists, kept| {
+        let sim = Sim::new(seed).choices(lists.flatten());
+        scenario(sim.record_choices().keep_events(kept).quiet())
+    };
+    let is_like = |run: &Run| {
+        let is_like = |found: &Failure| found.is_like(&failure);
+        run.failure.as_ref().is_some_and(is_like)
+    };
+    let choices = Shrinking::new(run, is_like).shrink(lists).flatten();
     let shown = fails(Sim::new(seed).choices(choices.clone()).keep_events(SHOWN));
     let choices = shown.is_some().then_some(choices);
     // Otherwise the program has state outside of its runs.
@@ -164,44 +177,4 @@ fn find(seed: u64, failed: Run, scenario: impl Fn(Sim) -> Run) -> Found {
         choices,
         choices_before,
     }
-}
-
-/// Returns simpler choices of which `fails` is true, or these.
-fn shrink(mut choices: Vec<u32>, mut fails: impl FnMut(&[u32]) -> bool) -> Vec<u32> {
-    let mut runs = 0;
-    let mut fails = |choices: &[u32]| {
-        runs += 1;
-        runs <= SHRINKS && fails(choices)
-    };
-    // Without its last choices.
-    let (mut short, mut long) = (0, choices.len());
-    while short < long {
-        let middle = short.midpoint(long);
-        if fails(&choices[..middle]) {
-            long = middle;
-        } else {
-            short = middle + 1;
-        }
-    }
-    choices.truncate(long);
-    // Without some of them.
-    let mut part = choices.len() / 2;
-    while part > 0 {
-        for from in (0..choices.len()).step_by(part) {
-            let to = choices.len().min(from + part);
-            if choices[from..to].iter().all(|choice| *choice == 0) {
-                continue;
-            }
-            let mut fewer = choices.clone();
-            fewer[from..to].fill(0);
-            if fails(&fewer) {
-                choices = fewer;
-            }
-        }
-        part /= 2;
-    }
-    while choices.last() == Some(&0) {
-        choices.pop();
-    }
-    choices
 }

@@ -1,7 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod check;
-#[cfg(selvedge_sim)]
+// Without the cfg nothing makes choices, but a replay may have some.
+#[cfg_attr(not(selvedge_sim), allow(dead_code))]
 mod choice;
 #[cfg(selvedge_sim)]
 mod disk;
@@ -23,6 +24,7 @@ mod program;
 mod replay;
 #[cfg(selvedge_sim)]
 mod rule;
+mod shrink;
 mod sim;
 #[cfg(all(
     selvedge_sim,

@@ -1,6 +1,7 @@
 //! `Sim`: the settings of runs, and one run.
 use crate::{
     Disk,
+    choice::Begin,
     failure::Failure,
     order::{Order, Polls},
     trace::Event,
@@ -192,6 +193,9 @@ pub struct Stats {
     pub switches: u64,
     /// The order in which threads ran.
     pub order: Order,
+    /// The threads of the system that the program has started, such as those of `std::thread`.
+    /// They are not simulated.
+    pub system_threads: u64,
 }
 
 /// The result of a run.
@@ -208,6 +212,8 @@ pub struct Run {
     pub(crate) hosts: Vec<String>,
     pub(crate) failure: Option<Failure>,
     pub(crate) choices: Vec<u32>,
+    /// The choices of times at which a fault begins, if the choices were recorded.
+    pub(crate) begins: Vec<Begin>,
     pub(crate) stats: Stats,
 }
 
@@ -237,7 +243,8 @@ impl Run {
         self.failure.as_ref()
     }
 
-    /// Returns the choices of the run, if [`Sim::record_choices`] says so.
+    /// Returns the choices of the run, if [`Sim::record_choices`] says so: lists by what the choices
+    /// are about, behind the lengths of these lists.
     pub fn choices(&self) -> &[u32] {
         &self.choices
     }
@@ -267,6 +274,13 @@ impl fmt::Display for Run {
         for event in &self.kept {
             writeln!(f, "{event}")?;
         }
+        if self.stats.system_threads > 0 {
+            writeln!(
+                f,
+                "the program has started {} threads of the system, which are not simulated",
+                self.stats.system_threads
+            )?;
+        }
         match &self.failure {
             None => f.write_str("no failure"),
             Some(failure) => write!(f, "{}: {failure}", failure.kind()),
@@ -277,7 +291,10 @@ impl fmt::Display for Run {
 #[cfg(selvedge_sim)]
 mod imp {
     use super::{Run, Settings};
-    use crate::{system, world::World};
+    use crate::{
+        system,
+        world::{Ended, World},
+    };
     use std::{
         panic::{self, AssertUnwindSafe},
         sync::Once,
@@ -320,7 +337,13 @@ mod imp {
         };
         world.run(Box::new(main));
         let hosts = world.host_names();
-        let (failure, trace, choices, stats) = world.into_result();
+        let Ended {
+            failure,
+            trace,
+            choices,
+            begins,
+            stats,
+        } = world.into_result();
         let (hash, events, lost) = (trace.hash, trace.events, trace.lost);
         let kept = trace.into_kept();
         Run {
@@ -331,7 +354,8 @@ mod imp {
             lost,
             hosts,
             failure,
-            choices,
+            choices: choices.flatten(),
+            begins,
             stats,
         }
     }
@@ -358,6 +382,7 @@ mod imp {
                 place: None,
             }),
             choices: Vec::new(),
+            begins: Vec::new(),
             stats: Stats::default(),
         }
     }

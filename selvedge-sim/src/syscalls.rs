@@ -32,11 +32,14 @@ mod lookups;
 mod options;
 mod paths;
 mod polls;
+mod refused;
 mod segments;
 mod sockets;
+mod threads;
+mod times;
 
 use crate::{
-    choice::Dice,
+    choice::{About, Dice},
     disk::{Opened, Volume},
     net::{Done, Errno, FileId, HostId, Moment, Network},
     system,
@@ -55,6 +58,9 @@ pub(crate) fn keep() {
     file_functions::keep_all();
     directories::keep();
     lookups::keep();
+    refused::keep();
+    threads::keep();
+    times::keep();
 }
 
 /// A call of a simulated thread.
@@ -115,7 +121,8 @@ impl Call<'_> {
     /// Runs `f` with a disk, the date, and the choices.
     fn volume<R>(&self, disk: usize, f: impl FnOnce(&mut Volume, (Duration, &dyn Dice)) -> R) -> R {
         let date = system::date(self.world.time());
-        self.net(|net, _, moment| f(net.disks.volume(disk), (date, moment.dice)))
+        let dice = self.world.dice(About::Disks);
+        self.net(|net, _, _| f(net.disks.volume(disk), (date, &dice)))
     }
 
     /// Runs `f` with an open file, its disk, the date, and the choices.
@@ -125,9 +132,10 @@ impl Call<'_> {
         f: impl FnOnce(&mut Opened, &mut Volume, (Duration, &dyn Dice)) -> Done<R>,
     ) -> Done<R> {
         let date = system::date(self.world.time());
-        self.net(|net, _, moment| {
+        let dice = self.world.dice(About::Disks);
+        self.net(|net, _, _| {
             let (opened, volume) = net.on_disk(file)?;
-            f(opened, volume, (date, moment.dice))
+            f(opened, volume, (date, &dice))
         })
     }
 

@@ -11,7 +11,7 @@
 //!    which has a thread of its own, has the same keys.
 //! 3. All other threads get what the system says.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-pub(crate) use linux::{begin, date, epoch, set_ahead};
+pub(crate) use linux::{begin, date, epoch, now, set_ahead};
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 pub(crate) use elsewhere::{begin, epoch, set_ahead};
@@ -70,6 +70,17 @@ mod linux {
     pub(crate) fn date(since_epoch: Duration) -> Duration {
         let ahead = AHEAD.try_with(Cell::get).unwrap_or_default();
         Duration::from_secs(DATE as u64) + ahead + since_epoch
+    }
+
+    /// Returns the time of a clock, as the thread that calls this reads it.
+    pub(crate) fn now(clock: clockid_t) -> Duration {
+        let mut now = timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the pointer is valid.
+        unsafe { clock_gettime(clock, &mut now) };
+        Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
     }
 
     /// Returns the time at which each run begins, and its distance from the start of the system.

@@ -27,7 +27,7 @@ mod tasks;
 mod threads;
 
 use crate::{
-    choice::{Choices, Random},
+    choice::{About, Begin, Choices, Lists, Random},
     failure::Failure,
     net::{HostId, Network},
     order::Order,
@@ -95,6 +95,8 @@ pub(crate) struct World {
     /// The calls of the system since a thread was resumed.
     calls: Cell<u64>,
     panics: Cell<u64>,
+    /// The number of threads of the system that the program has started.
+    system_threads: Cell<u64>,
     /// Whether a thread may unwind.
     panics_go_on: Cell<bool>,
     current: Cell<u32>,
@@ -103,6 +105,16 @@ pub(crate) struct World {
     /// The number of threads that have not ended.
     live: Cell<usize>,
     watched: Watched,
+}
+
+/// What a run leaves.
+pub(crate) struct Ended {
+    pub(crate) failure: Option<Failure>,
+    pub(crate) trace: Trace,
+    /// The choices, if they were recorded.
+    pub(crate) choices: Lists,
+    pub(crate) begins: Vec<Begin>,
+    pub(crate) stats: Stats,
 }
 
 /// The time at which each run begins: one for the process. So a clock of the process that rounds
@@ -154,6 +166,7 @@ impl World {
             points: Cell::new(0),
             calls: Cell::new(0),
             panics: Cell::new(0),
+            system_threads: Cell::new(0),
             panics_go_on: Cell::new(false),
             current: Cell::new(0),
             chosen: Cell::new(0),
@@ -209,7 +222,7 @@ impl World {
         } else {
             let mut ready = self.ready.borrow_mut();
             let mut choices = self.choices.borrow_mut();
-            let chosen = choices.next(ready.len() as u32, || {
+            let chosen = choices.next(About::Threads, ready.len() as u32, || {
                 let mut random = self.for_choices.borrow_mut();
                 let mut rule = self.rule.borrow_mut();
                 rule.choose(&ready, None, &mut random) as u32
@@ -276,7 +289,7 @@ impl World {
         let mut choices = self.choices.borrow_mut();
         let last = ready.len() as u32 - 1;
         // 0 is this thread, and the others follow.
-        let chosen = choices.next(last + 1, || {
+        let chosen = choices.next(About::Threads, last + 1, || {
             let mut random = self.for_choices.borrow_mut();
             let mut rule = self.rule.borrow_mut();
             if times > 1 && rule.order() != Order::Priorities && !random.once_in(times) {
@@ -371,20 +384,22 @@ impl World {
         trace.add(self.now.get(), thread, name.as_ref(), kind, task, number);
     }
 
-    pub(crate) fn into_result(self: Box<Self>) -> (Option<Failure>, Trace, Vec<u32>, Stats) {
+    pub(crate) fn into_result(self: Box<Self>) -> Ended {
         let stats = Stats {
             time: Duration::from_nanos(self.now.get()),
             points: self.points.get(),
             switches: self.switches.get(),
             order: self.rule.borrow().order(),
+            system_threads: self.system_threads.get(),
         };
-        let recorded = self.choices.borrow_mut().take_recorded();
-        (
-            self.failure.into_inner(),
-            self.trace.into_inner(),
-            recorded,
+        let (choices, begins) = self.choices.borrow_mut().take_recorded();
+        Ended {
+            failure: self.failure.into_inner(),
+            trace: self.trace.into_inner(),
+            choices,
+            begins,
             stats,
-        )
+        }
     }
 
     fn wake(&self, id: u32) {
@@ -406,7 +421,8 @@ impl World {
             waits.map(|thread| thread.fiber.id() as u32).collect()
         };
         if !all && waiting.len() > 1 {
-            let chosen = self.choices.borrow_mut().next(waiting.len() as u32, || {
+            let mut choices = self.choices.borrow_mut();
+            let chosen = choices.next(About::Threads, waiting.len() as u32, || {
                 let mut random = self.for_choices.borrow_mut();
                 random.below(waiting.len() as u64) as u32
             });

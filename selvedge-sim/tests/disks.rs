@@ -8,7 +8,7 @@
 
 use net_driver::{net::AsyncFd, time::sleep};
 use selvedge_executor::spawn_blocking;
-use selvedge_sim::{Disk, Sim, explore, thread};
+use selvedge_sim::{Disk, Faults, Sim, explore, thread};
 use std::{
     collections::BTreeSet,
     fs::{self, File},
@@ -545,6 +545,46 @@ fn simplest_choices_lose_nothing() {
     let hosts = hosts.client("db", 1, host).disk("db", "/data", disk);
     hosts.crash("db", 50 * MS..60 * MS, Some(MS)).run().unwrap();
     assert!(*seen.lock().unwrap() == [None, Some(vec![7; 5_000])]);
+}
+
+/// The order of threads and the lengths of syncs decide when the two writes are. Without them the
+/// crash of the seed comes at another moment, so it has to be moved.
+#[test]
+fn crash_that_must_hit_a_moment_is_shrunk_to_few_choices() {
+    const FILES: [&str; 2] = ["/data/one", "/data/other"];
+    let explored = explore(0..200, |sim: Sim| {
+        let server = || async {
+            let lens = FILES.map(|name| fs::read(name).map_or(0, |bytes| bytes.len()));
+            assert_eq!(lens[0], lens[1], "the crash came between the writes");
+            loop {
+                for name in FILES {
+                    let mut file = File::options()
+                        .create(true)
+                        .append(true)
+                        .open(name)
+                        .unwrap();
+                    file.write_all(b"x").unwrap();
+                    file.sync_all().unwrap();
+                }
+                sync_directory().unwrap();
+                sleep(30 * MS).await;
+            }
+        };
+        let client = || async {
+            let sleeps = (1..20).map(|count| selvedge_executor::spawn(sleep(20 * count * MS)));
+            for task in sleeps.collect::<Vec<_>>() {
+                task.await.unwrap();
+            }
+        };
+        let hosts = sim.hosts().server("db", 2, server).client("web", 2, client);
+        let disk = Disk::new().fsync_time(MS..5 * MS);
+        let faults = Faults::new().crashes(1).during(200 * MS).longest(50 * MS);
+        hosts.disk("db", "/data", disk).faults(faults).run()
+    });
+    let found = explored.found.expect("a seed hits the moment");
+    assert!(found.choices_before > 100, "{found}");
+    // A crash happens, and when, and how long the host is down.
+    assert!(found.count_choices() <= Some(3), "{found}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::{
     functions::{functions, next},
     options, paths,
     paths::Attribute,
+    refused,
 };
 use libc::{AT_FDCWD, c_char, c_int, c_uint, c_void, iovec, off_t, size_t, ssize_t, timespec};
 use std::hint::black_box;
@@ -38,8 +39,12 @@ functions! {
         unsafe { files::read(fd, &[part(to, len)]) }
     }
     fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
+        let read = |parts: &[iovec]| {
+            // SAFETY: the caller's.
+            unsafe { files::read(fd, parts) }
+        };
         // SAFETY: the caller's.
-        unsafe { files::read_list(fd, list, count) }
+        unsafe { files::with_list(fd, (list, count), false, read) }
     }
     #[also pread64]
     fn pread(fd: c_int, to: *mut c_void, len: size_t, at: off_t) -> ssize_t {
@@ -48,16 +53,24 @@ functions! {
     }
     #[also preadv64]
     fn preadv(fd: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t {
+        let read = |parts: &[iovec]| {
+            // SAFETY: the caller's.
+            unsafe { files::read_at(fd, parts, at) }
+        };
         // SAFETY: the caller's.
-        unsafe { files::read_list_at(fd, list, count, at) }
+        unsafe { files::with_list(fd, (list, count), false, read) }
     }
     fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
         // SAFETY: the caller's.
         unsafe { files::write(fd, &[part(from, len)]) }
     }
     fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
+        let write = |parts: &[iovec]| {
+            // SAFETY: the caller's.
+            unsafe { files::write(fd, parts) }
+        };
         // SAFETY: the caller's.
-        unsafe { files::write_list(fd, list, count) }
+        unsafe { files::with_list(fd, (list, count), true, write) }
     }
     #[also pwrite64]
     fn pwrite(fd: c_int, from: *const c_void, len: size_t, at: off_t) -> ssize_t {
@@ -66,8 +79,12 @@ functions! {
     }
     #[also pwritev64]
     fn pwritev(fd: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t {
+        let write = |parts: &[iovec]| {
+            // SAFETY: the caller's.
+            unsafe { files::write_at(fd, parts, at) }
+        };
         // SAFETY: the caller's.
-        unsafe { files::write_list_at(fd, list, count, at) }
+        unsafe { files::with_list(fd, (list, count), true, write) }
     }
     #[also lseek64]
     fn lseek(fd: c_int, by: off_t, whence: c_int) -> off_t {
@@ -217,6 +234,12 @@ functions! {
     fn fchown(fd: c_int, user: c_uint, group: c_uint) -> c_int {
         files::set(fd, Attribute::owner(user, group))
     }
+    fn fchownat(
+        directory: c_int, path: *const c_char, user: c_uint, group: c_uint, flags: c_int
+    ) -> c_int {
+        // SAFETY: the caller's.
+        unsafe { paths::set(directory, path, flags, Attribute::owner(user, group)) }
+    }
     fn utimensat(
         directory: c_int, path: *const c_char, times: *const timespec, flags: c_int
     ) -> c_int {
@@ -235,6 +258,12 @@ functions! {
     }
     fn dup(fd: c_int) -> c_int {
         options::control(fd, libc::F_DUPFD_CLOEXEC, 0)
+    }
+    fn dup2(from: c_int, to: c_int) -> c_int {
+        refused::duplicate_to(from, to)
+    }
+    fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
+        refused::duplicate_to(from, to)
     }
     fn copy_file_range(
         from: c_int, at: *mut i64, to: c_int, to_at: *mut i64, len: size_t, flags: c_uint

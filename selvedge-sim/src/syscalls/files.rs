@@ -176,17 +176,17 @@ fn of_kind(fd: c_int, f: impl FnOnce(&Call<'_>, FileId) -> Done<i64>) -> Option<
     }
 }
 
-/// Returns the parts of a call with a list, if its descriptor is simulated. The list of a call with
-/// a descriptor of the system may be wrong in a way of which the system says so.
+/// Runs `f` with the parts of a call with a list, if its descriptor is simulated. The list of a
+/// call with a descriptor of the system may be wrong in a way of which the system says so.
 ///
 /// # Safety
 /// As for the functions of libc.
-unsafe fn parts_of<'a>(
+pub(super) unsafe fn with_list(
     fd: c_int,
-    list: *const iovec,
-    count: c_int,
+    (list, count): (*const iovec, c_int),
     writes: bool,
-) -> Option<Done<&'a [iovec]>> {
+    f: impl FnOnce(&[iovec]) -> Option<Done<i64>>,
+) -> Option<Done<i64>> {
     if fd < FIRST {
         return None;
     }
@@ -194,7 +194,7 @@ unsafe fn parts_of<'a>(
         return Some(Err(wrong_list(fd, writes)));
     };
     // SAFETY: the caller's.
-    Some(Ok(unsafe { buffers::parts(list, count) }))
+    f(unsafe { buffers::parts(list, count) })
 }
 
 /// Returns the error of a list with a negative count: that of the descriptor comes first.
@@ -212,28 +212,6 @@ fn wrong_list(fd: c_int, writes: bool) -> Errno {
     match done {
         Some(Err(error)) => error,
         _ => Errno::Invalid,
-    }
-}
-
-/// # Safety
-/// As for the function of libc.
-pub(super) unsafe fn read_list(fd: c_int, list: *const iovec, count: c_int) -> Option<Done<i64>> {
-    // SAFETY: the caller's.
-    match unsafe { parts_of(fd, list, count, false) }? {
-        // SAFETY: the caller's.
-        Ok(parts) => unsafe { read(fd, parts) },
-        Err(error) => Some(Err(error)),
-    }
-}
-
-/// # Safety
-/// As for the function of libc.
-pub(super) unsafe fn write_list(fd: c_int, list: *const iovec, count: c_int) -> Option<Done<i64>> {
-    // SAFETY: the caller's.
-    match unsafe { parts_of(fd, list, count, true) }? {
-        // SAFETY: the caller's.
-        Ok(parts) => unsafe { write(fd, parts) },
-        Err(error) => Some(Err(error)),
     }
 }
 
@@ -259,38 +237,6 @@ pub(super) unsafe fn write_at(fd: c_int, parts: &[iovec], at: i64) -> Option<Don
         // SAFETY: the caller's.
         unsafe { write_parts(call, file, parts, Some(at)) }
     })
-}
-
-/// # Safety
-/// As for the function of libc.
-pub(super) unsafe fn read_list_at(
-    fd: c_int,
-    list: *const iovec,
-    count: c_int,
-    at: i64,
-) -> Option<Done<i64>> {
-    // SAFETY: the caller's.
-    match unsafe { parts_of(fd, list, count, false) }? {
-        // SAFETY: the caller's.
-        Ok(parts) => unsafe { read_at(fd, parts, at) },
-        Err(error) => Some(Err(error)),
-    }
-}
-
-/// # Safety
-/// As for the function of libc.
-pub(super) unsafe fn write_list_at(
-    fd: c_int,
-    list: *const iovec,
-    count: c_int,
-    at: i64,
-) -> Option<Done<i64>> {
-    // SAFETY: the caller's.
-    match unsafe { parts_of(fd, list, count, true) }? {
-        // SAFETY: the caller's.
-        Ok(parts) => unsafe { write_at(fd, parts, at) },
-        Err(error) => Some(Err(error)),
-    }
 }
 
 pub(super) fn seek(fd: c_int, by: i64, whence: c_int) -> Option<Done<i64>> {

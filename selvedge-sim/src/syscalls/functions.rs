@@ -2,7 +2,7 @@
 //!
 //! Each asks the other files for an answer, and calls the function of the shared library if there
 //! is none.
-use super::{answer, batches, buffers::part, futexes, options, polls, sockets};
+use super::{answer, batches, buffers::part, futexes, options, polls, refused, sockets, threads};
 use libc::{
     c_int, c_long, c_uint, c_void, epoll_event, mmsghdr, msghdr, nfds_t, pollfd, size_t, sockaddr,
     socklen_t, ssize_t, timespec,
@@ -88,7 +88,7 @@ const NOBODY: (*mut sockaddr, *mut socklen_t) = (ptr::null_mut(), ptr::null_mut(
 
 functions! {
     fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-        sockets::socket(domain, kind)
+        sockets::socket(domain, kind).or_else(threads::refuse_socket)
     }
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, to: *mut c_int) -> c_int {
         // SAFETY: the caller's.
@@ -226,7 +226,10 @@ functions! {
                 // SAFETY: the caller's.
                 unsafe { futexes::call(word, b as c_int, c as u32, limit) }
             }
-            _ => None,
+            _ => {
+                // SAFETY: the caller's.
+                unsafe { refused::raw(number, &[a, b, c, d, e, f]) }
+            }
         }
     }
 }

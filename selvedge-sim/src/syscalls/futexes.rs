@@ -18,9 +18,10 @@
 use super::{Call, functions::next};
 use crate::{
     net::{Done, Errno},
+    system,
     world::World,
 };
-use libc::{c_int, c_long, clockid_t, timespec};
+use libc::{c_int, c_long, timespec};
 use std::{
     ptr,
     sync::atomic::{AtomicU32, Ordering::SeqCst},
@@ -145,16 +146,5 @@ unsafe fn left(limit: *const timespec, operation: c_int) -> Option<Duration> {
         _ if operation & libc::FUTEX_CLOCK_REALTIME != 0 => libc::CLOCK_REALTIME,
         _ => libc::CLOCK_MONOTONIC,
     };
-    Some(limit.saturating_sub(now(clock)))
-}
-
-/// Returns the virtual time of a clock.
-fn now(clock: clockid_t) -> Duration {
-    let mut now = timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is valid.
-    unsafe { libc::clock_gettime(clock, &mut now) };
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+    Some(limit.saturating_sub(system::now(clock)))
 }

@@ -26,6 +26,7 @@ fn lines(events: &[Short]) -> Vec<String> {
         hosts: hosts.clone(),
         failure: None,
         choices: Vec::new(),
+        begins: Vec::new(),
         stats: Stats {
             time: Duration::from_micros(99),
             ..Stats::default()

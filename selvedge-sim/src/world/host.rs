@@ -3,7 +3,7 @@ use super::{
     World, epoch, stacks,
     threads::{Body, Panic, State, Thread},
 };
-use crate::{failure::Failure, net::HostId};
+use crate::{choice::About, failure::Failure, net::HostId};
 use corosensei::Yielder;
 use std::{
     io, mem,
@@ -57,7 +57,8 @@ impl World {
         }
         let mut cost = 0;
         if self.polls_take_time {
-            cost = self.choices.borrow_mut().next(u32::MAX, || {
+            let mut choices = self.choices.borrow_mut();
+            cost = choices.next(About::Polls, u32::MAX, || {
                 self.rule.borrow().cost(&mut self.for_choices.borrow_mut())
             });
         }

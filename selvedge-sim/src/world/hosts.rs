@@ -11,6 +11,7 @@
 //!    later.
 use super::{World, network::CLIENTS, threads::State};
 use crate::{
+    choice::{About, Dice},
     hosts::{Fault, Faults, Hosts, Plan, Role},
     net::{Cut, HostId},
     system,
@@ -56,6 +57,12 @@ enum Action {
     Crash(HostId, Option<Duration>),
     Restart(HostId),
     Note(HostId, &'static str, HostId),
+}
+
+/// Returns the number of milliseconds in a span, and 1 for an empty one.
+fn spread(span: &Range<Duration>) -> u32 {
+    let spread = span.end.saturating_sub(span.start).as_millis();
+    u32::try_from(spread).unwrap_or(u32::MAX).max(1)
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -104,7 +111,7 @@ impl World {
             match fault {
                 Fault::Cut { from, to, span } => self.cut(host_of(from), host_of(to), span),
                 Fault::Crash { host, at, lasts } => {
-                    let at = self.time_in(at);
+                    let at = self.begin_in(at);
                     self.act_at(at, Action::Crash(host_of(host), *lasts));
                 }
             }
@@ -117,13 +124,18 @@ impl World {
 
     /// Chooses a time of a span, to the millisecond.
     fn time_in(&self, span: &Range<Duration>) -> Duration {
-        let spread = span.end.saturating_sub(span.start).as_millis();
-        let spread = u32::try_from(spread).unwrap_or(u32::MAX);
-        span.start + Duration::from_millis(self.choose_below(spread.max(1)).into())
+        span.start + Duration::from_millis(self.choose_below(spread(span)).into())
+    }
+
+    /// Chooses the time of a span at which a fault begins.
+    fn begin_in(&self, span: &Range<Duration>) -> Duration {
+        let first = u64::try_from(span.start.as_millis()).unwrap_or(u64::MAX);
+        self.choices.borrow_mut().note_begin(first, spread(span));
+        self.time_in(span)
     }
 
     fn choose_below(&self, count: u32) -> u32 {
-        crate::choice::Dice::below(self, count)
+        self.dice(About::Faults).below(count)
     }
 
     fn choose_faults(&self, faults: &Faults, plans: &[Plan]) {
@@ -136,7 +148,7 @@ impl World {
                 break;
             }
             let host = servers[self.choose_below(servers.len() as u32) as usize];
-            let at = self.time_in(&begins);
+            let at = self.begin_in(&begins);
             self.act_at(at, Action::Crash(host, Some(self.time_in(&lasts))));
         }
         for _ in 0..self.choose_below(faults.partitions.saturating_add(1)) {
@@ -149,7 +161,7 @@ impl World {
             let one = self.choose_below(plans.len() as u32) as usize + 1;
             let other = self.choose_below(others) as usize + 1;
             let other = other + usize::from(other >= one);
-            let at = self.time_in(&begins);
+            let at = self.begin_in(&begins);
             let span = at..at + self.time_in(&lasts);
             let ways = self.choose_below(3);
             if ways != 1 {
@@ -280,7 +292,8 @@ impl World {
         }
         self.note(host, "crash", 0);
         self.end_threads(host);
-        self.with_network(|network, _, moment| network.crash(host, moment.dice));
+        let losses = self.dice(About::Losses);
+        self.with_network(|network, _, _| network.crash(host, &losses));
         self.tasks.borrow_mut().forget_host(host);
         self.subjects.borrow_mut().retain(|(of, _)| *of != host);
         // The host's own code would run in the drop.

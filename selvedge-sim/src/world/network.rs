@@ -1,7 +1,7 @@
 //! The network of a run, as the threads of the run reach it.
 use super::World;
 use crate::{
-    choice::Dice,
+    choice::{About, Dice},
     net::{FileId, HostId, Moment, Network},
     net_settings::Chance,
 };
@@ -13,6 +13,9 @@ const CALL: u64 = 300;
 
 /// The number for waits for the end of the clients, which no file has.
 pub(super) const CLIENTS: FileId = u64::MAX;
+
+/// How long a thread is away that yields.
+const AWAY: Duration = Duration::from_micros(1);
 
 /// After so many calls in a row a thread comes to a point, so that the limits of other waits fire,
 /// and the run ends at last: it may read a socket until something comes.
@@ -42,11 +45,17 @@ impl Drop for OfThread {
     }
 }
 
-impl Dice for World {
+/// The choices of a run about a matter.
+pub(crate) struct DiceOf<'w> {
+    world: &'w World,
+    about: About,
+}
+
+impl Dice for DiceOf<'_> {
     fn below(&self, count: u32) -> u32 {
-        let mut choices = self.choices.borrow_mut();
-        choices.next(count, || {
-            let mut random = self.for_choices.borrow_mut();
+        let mut choices = self.world.choices.borrow_mut();
+        choices.next(self.about, count, || {
+            let mut random = self.world.for_choices.borrow_mut();
             random.below(u64::from(count)) as u32
         })
     }
@@ -55,9 +64,9 @@ impl Dice for World {
         if share == 0 {
             return false;
         }
-        let mut choices = self.choices.borrow_mut();
-        let happens = choices.next(2, || {
-            let mut random = self.for_choices.borrow_mut();
+        let mut choices = self.world.choices.borrow_mut();
+        let happens = choices.next(self.about, 2, || {
+            let mut random = self.world.for_choices.borrow_mut();
             u32::from(random.below(1 << 32) <= u64::from(share))
         });
         happens == 1
@@ -108,6 +117,11 @@ impl World {
         Duration::from_nanos(self.now.get())
     }
 
+    /// Returns the choices about a matter.
+    pub(crate) fn dice(&self, about: About) -> DiceOf<'_> {
+        DiceOf { world: self, about }
+    }
+
     /// Runs `f` with the network, the host of the thread that runs, and the time. Then wakes the
     /// threads whose files have news.
     pub(crate) fn with_network<R>(
@@ -117,7 +131,7 @@ impl World {
         let host = self.host_of_current();
         let moment = Moment {
             now: self.now.get(),
-            dice: self,
+            dice: &self.dice(About::Packets),
         };
         let result = f(&mut self.network.borrow_mut(), host, moment);
         self.settle();
@@ -151,6 +165,28 @@ impl World {
             (self.settings.kept_events > 0).then(|| self.network.borrow().name_of(host).into());
         let mut trace = self.trace.borrow_mut();
         trace.add(self.now.get(), (0, host), name.as_ref(), what, 0, number);
+    }
+
+    /// This thread sleeps in a call of the system.
+    #[track_caller]
+    pub(crate) fn sleep(&self, time: Duration) {
+        let id = self.current.get();
+        self.begin_wait(id, Wait::Sleep, Some(time), Location::caller());
+        self.end_wait(id);
+    }
+
+    /// This thread yields in a call of the system: it is away for a microsecond.
+    #[track_caller]
+    pub(crate) fn give_way(&self) {
+        let id = self.current.get();
+        self.begin_wait(id, Wait::Busy, Some(AWAY), Location::caller());
+        self.end_wait(id);
+    }
+
+    /// A simulated thread has started a thread of the system.
+    pub(crate) fn note_system_thread(&self) {
+        self.system_threads.set(self.system_threads.get() + 1);
+        self.note(self.host_of_current(), "thread of the system", 0);
     }
 
     /// Waits for news of a file, or for the time alone. Returns false if the time ran out.
