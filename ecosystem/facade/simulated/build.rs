@@ -7,6 +7,7 @@ use std::{env, fs, path::Path};
 
 const PROGRAMS: &[(&str, &str)] = &[
     ("greeter", "../src/bin/greeter.rs"),
+    ("journal", "../src/bin/journal.rs"),
     ("kv", "../services/src/bin/kv.rs"),
 ];
 

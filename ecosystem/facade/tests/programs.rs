@@ -3,7 +3,8 @@
 use futures_util::{SinkExt, StreamExt};
 use std::{env, process::Stdio, time::Duration};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
     process::{Child, ChildStdout, Command},
     time::timeout,
 };
@@ -120,6 +121,31 @@ async fn service_of_axum_sqlx_and_reqwest_answers() {
     tokio::fs::remove_dir_all(folder).await.unwrap();
 }
 
+/// Sends a line to the program `journal`, and returns its answer.
+async fn ask_journal(address: &str, line: &str) -> String {
+    let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+    stream.write_all(line.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_line(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn journal_has_its_texts_after_a_kill() {
+    let folder = env::temp_dir().join(format!("ecosystem-journal-{}", std::process::id()));
+    tokio::fs::create_dir_all(&folder).await.unwrap();
+    let arguments = ["127.0.0.1:0", folder.to_str().unwrap()];
+    let mut journal = Program::start(env!("CARGO_BIN_EXE_journal"), &arguments);
+    let address = journal.address().await;
+    assert_eq!(ask_journal(&address, "put one a text\n").await, "ok\n");
+    assert_eq!(ask_journal(&address, "get none\n").await, "\n");
+    journal.child.kill().await.unwrap();
+    let mut journal = Program::start(env!("CARGO_BIN_EXE_journal"), &arguments);
+    let address = journal.address().await;
+    assert_eq!(ask_journal(&address, "get one\n").await, "a text\n");
+    tokio::fs::remove_dir_all(folder).await.unwrap();
+}
+
 #[tokio::test]
 async fn greeter_of_tonic_keeps_deadlines_and_streams() {
     // tonic's server does not say its port, so this takes one that was free.
@@ -129,7 +155,7 @@ async fn greeter_of_tonic_keeps_deadlines_and_streams() {
     let mut server = Program::start(env!("CARGO_BIN_EXE_greeter"), &["serve", &address]);
     server.address().await;
     let mut waits = 0;
-    while tokio::net::TcpStream::connect(&address).await.is_err() {
+    while TcpStream::connect(&address).await.is_err() {
         waits += 1;
         assert!(waits < 600, "the server does not listen");
         tokio::time::sleep(Duration::from_millis(100)).await;

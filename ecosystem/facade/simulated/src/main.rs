@@ -42,6 +42,15 @@ mod greeter {
     unused_imports,
     reason = "the copy does not read the arguments of the process"
 )]
+mod journal {
+    include!(concat!(env!("OUT_DIR"), "/journal.rs"));
+}
+
+#[cfg(selvedge_sim)]
+#[allow(
+    unused_imports,
+    reason = "the copy does not read the arguments of the process"
+)]
 mod kv {
     include!(concat!(env!("OUT_DIR"), "/kv.rs"));
 }

@@ -1,12 +1,12 @@
 //! The scenarios: which programs run on which hosts, and what must be true of them.
-use crate::{greeter, kv, process};
+use crate::{greeter, journal, kv, process};
 use axum::{
     Router,
     extract::{Path, State},
     http::StatusCode,
     routing::{get, post},
 };
-use selvedge_sim::{Faults, Net, Run, Sim, random_below};
+use selvedge_sim::{Disk, Faults, Net, Run, Sim, random_below};
 use std::{
     collections::BTreeSet,
     io,
@@ -22,7 +22,12 @@ use tokio::{
 
 pub type Scenario = fn(Sim) -> Run;
 
-pub const ALL: &[(&str, Scenario)] = &[("web", web), ("greeter", greetings), ("kv", counters)];
+pub const ALL: &[(&str, Scenario)] = &[
+    ("web", web),
+    ("greeter", greetings),
+    ("kv", counters),
+    ("journal", texts),
+];
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -260,5 +265,57 @@ fn counters(sim: Sim) -> Run {
                 .during(500 * MS)
                 .longest(500 * MS),
         )
+        .run()
+}
+
+/// Sends a line to the program `journal`, and returns the answer.
+async fn ask_journal(line: &str) -> io::Result<String> {
+    let mut stream = BufReader::new(TcpStream::connect("store:7000").await?);
+    stream.write_all(format!("{line}\n").as_bytes()).await?;
+    let mut answer = String::new();
+    if stream.read_line(&mut answer).await? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(answer.trim_end().to_owned())
+}
+
+/// Sends a line until there is an answer.
+async fn until_answered(line: &str) -> String {
+    for _ in 0..200 {
+        if let Ok(Ok(answer)) = timeout(200 * MS, ask_journal(line)).await {
+            return answer;
+        }
+        sleep(MS * (10 + random_below(20) as u32)).await;
+    }
+    panic!("nobody answers");
+}
+
+/// The program `journal`, which keeps its texts by `tokio::fs` on a disk that loses and tears what
+/// is not synced: what it has acknowledged outlives each crash of its host.
+fn texts(sim: Sim) -> Run {
+    let disk = Disk::new().torn_writes().fsync_time(ms(1..10));
+    sim.hosts()
+        .server("store", 2, || async {
+            let args = ["journal", "0.0.0.0:7000", "/data"];
+            let ended = process::run(&args, journal::main).await;
+            panic!("the server has ended: {ended:?}");
+        })
+        .client("user", 1, || async {
+            // A line that was sent twice may arrive late, so each key has one text.
+            let text = |key: u64| "x".repeat(300 * key as usize) + "end";
+            for key in 0..8 {
+                let answer = until_answered(&format!("put {key} {}", text(key))).await;
+                assert_eq!(answer, "ok");
+                let earlier = random_below(key + 1);
+                let answer = until_answered(&format!("get {earlier}")).await;
+                assert!(
+                    answer == text(earlier),
+                    "key {earlier} has the text {answer}"
+                );
+            }
+        })
+        .disk("store", "/data", disk)
+        .net(lossy())
+        .faults(Faults::new().crashes(3).during(500 * MS).longest(100 * MS))
         .run()
 }

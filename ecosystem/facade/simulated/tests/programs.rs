@@ -35,6 +35,11 @@ fn kv_counts_each_command_once_or_not_at_all() {
     run("200", Some("kv"), &[]);
 }
 
+#[test]
+fn journal_keeps_what_it_has_acknowledged() {
+    run("200", Some("journal"), &[]);
+}
+
 /// Each process has its own addresses; the second has another environment, too.
 #[test]
 fn runs_in_two_processes_have_equal_hashes() {
