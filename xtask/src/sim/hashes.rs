@@ -65,7 +65,10 @@ pub(super) fn compare(
         let mut equal = 0;
         for (scenario, parts) in &here {
             let others = there.get(scenario).context("a scenario has not run")?;
-            ensure!(parts.len() == others.len(), "{scenario}: a process is missing");
+            ensure!(
+                parts.len() == others.len(),
+                "{scenario}: a process is missing"
+            );
             let mut pairs = parts.iter().zip(others);
             match pairs.find(|(one, other)| one != other) {
                 None => equal += 1,
@@ -90,7 +93,8 @@ fn find_seed(
     mut seeds: u64,
     scenario: &str,
 ) -> Result<u64> {
-    let hash = |wrapper: &[&str], first, seeds| explore(program, wrapper, first, seeds, Some(scenario));
+    let hash =
+        |wrapper: &[&str], first, seeds| explore(program, wrapper, first, seeds, Some(scenario));
     while seeds > 1 {
         let half = seeds / 2;
         if hash(&[], first, half)? == hash(wrapper, first, half)? {
