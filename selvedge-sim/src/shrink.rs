@@ -85,9 +85,15 @@ impl<F: Fn(&Lists, usize) -> Run, L: Fn(&Run) -> bool> Shrinking<F, L> {
                 lists = moved;
             }
         }
-        for about in EACH {
-            self.shorten(&mut lists, about);
-            self.thin(&mut lists, about);
+        EACH.iter()
+            .for_each(|about| self.shorten(&mut lists, *about));
+        // Large parts of each list come before small parts of any.
+        let longest = lists.0.iter().map(Vec::len).max().unwrap_or(0);
+        let halvings = 1..=longest.checked_ilog2().unwrap_or(0);
+        for parts in halvings.map(|halving| 1 << halving) {
+            for about in EACH {
+                self.thin(&mut lists, about, parts);
+            }
         }
         for about in EACH {
             self.lower(&mut lists, about);
@@ -151,20 +157,20 @@ impl<F: Fn(&Lists, usize) -> Run, L: Fn(&Run) -> bool> Shrinking<F, L> {
         lists.about(about).truncate(long);
     }
 
-    /// Makes parts of a list the simplest choices.
-    fn thin(&mut self, lists: &mut Lists, about: About) {
+    /// Makes parts of a list the simplest choices, of which there are so many.
+    fn thin(&mut self, lists: &mut Lists, about: About, parts: usize) {
         let len = lists.about(about).len();
-        let mut part = len / 2;
-        while part > 0 {
-            for from in (0..len).step_by(part) {
-                let to = len.min(from + part);
-                let mut fewer = lists.clone();
-                fewer.about(about)[from..to].fill(0);
-                if fewer != *lists && self.fails(&fewer) {
-                    *lists = fewer;
-                }
+        if len == 0 || parts >= 2 * len {
+            return;
+        }
+        let part = (len / parts).max(1);
+        for from in (0..len).step_by(part) {
+            let to = len.min(from + part);
+            let mut fewer = lists.clone();
+            fewer.about(about)[from..to].fill(0);
+            if fewer != *lists && self.fails(&fewer) {
+                *lists = fewer;
             }
-            part /= 2;
         }
     }
 
