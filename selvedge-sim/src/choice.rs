@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// What a choice is about. The choices about one matter are a list of their own: if one of them
+/// The matter of a choice. The choices of one matter are a list of their own: if one of them
 /// becomes a simpler one, so that the run takes another course, the others still decide what they
 /// did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,20 +50,20 @@ pub(crate) enum About {
     Polls,
     /// The thread that runs next.
     Threads,
-    /// What happens to a packet, and how long it takes.
+    /// The fate of a packet, and how long it takes.
     Packets,
     /// The time and the errors of a disk.
     Disks,
-    /// What a crash leaves on a disk.
+    /// The changes that a crash leaves on a disk.
     Losses,
-    /// Which faults happen, and when.
+    /// The faults that happen, and their times.
     Faults,
 }
 
 /// The number of lists.
 pub(crate) const MATTERS: usize = 6;
 
-/// The choices of a run, by what they are about.
+/// The choices of a run, by their matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lists(pub(crate) [Vec<u32>; MATTERS]);
 

@@ -31,8 +31,8 @@ pub struct Found {
     /// The run of the choices below, with its last events.
     pub run: Run,
     /// Choices that lead to the failure, as [`Run::choices`] has them. Most of them are 0, the
-    /// simplest choice. Beyond the end of a list each choice is 0. `None` if the failure did not repeat, or is a difference between two runs:
-    /// then the seed makes the choices.
+    /// simplest choice. Beyond the end of a list each choice is 0. `None` if the failure did not
+    /// repeat, or is a difference between two runs: then the seed makes the choices.
     pub choices: Option<Vec<u32>>,
     /// The number of choices of the seed's own run, if they were recorded.
     pub choices_before: usize,

@@ -107,7 +107,7 @@ pub(crate) struct World {
     watched: Watched,
 }
 
-/// What a run leaves.
+/// The results of a run.
 pub(crate) struct Ended {
     pub(crate) failure: Option<Failure>,
     pub(crate) trace: Trace,

@@ -1,5 +1,5 @@
-//! What cannot be simulated: it fails, or the report says so. Nothing reaches the system in
-//! silence.
+//! Programs with things that cannot be simulated: each fails, or the report says so. Nothing
+//! reaches the system in silence.
 #![cfg(all(
     selvedge_sim,
     target_os = "linux",
