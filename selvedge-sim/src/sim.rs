@@ -243,8 +243,8 @@ impl Run {
         self.failure.as_ref()
     }
 
-    /// Returns the choices of the run, if [`Sim::record_choices`] says so: lists by the matter of the
-    /// choices, behind the lengths of these lists.
+    /// Returns the choices of the run, if [`Sim::record_choices`] says so: lists by the matter of
+    /// the choices, behind the lengths of these lists.
     pub fn choices(&self) -> &[u32] {
         &self.choices
     }
