@@ -194,10 +194,13 @@ fn thread_of_the_system_is_counted_and_gets_no_socket() {
         let connect = || TcpStream::connect("127.0.0.1:9").unwrap_err().kind();
         let failed = std::thread::spawn(connect).join().unwrap();
         assert_eq!(failed, ErrorKind::PermissionDenied);
+        let nested = move || std::thread::spawn(connect).join().unwrap();
+        let failed = std::thread::spawn(nested).join().unwrap();
+        assert_eq!(failed, ErrorKind::PermissionDenied);
     });
     assert!(run.failure().is_none(), "{run}");
-    assert_eq!(run.stats().system_threads, 1);
-    let words = "the program has started 1 threads of the system";
+    assert_eq!(run.stats().system_threads, 2);
+    let words = "the program has started 2 threads of the system";
     assert!(run.to_string().contains(words), "{run}");
     // A thread of the test itself has sockets of the system.
     let connect = || TcpStream::connect("127.0.0.1:9").map(drop);

@@ -134,7 +134,6 @@ fn paths_of(number: c_long) -> &'static [usize] {
         | libc::SYS_mkdirat
         | libc::SYS_mknodat
         | libc::SYS_name_to_handle_at
-        | libc::SYS_newfstatat
         | libc::SYS_openat
         | libc::SYS_openat2
         | libc::SYS_readlinkat
@@ -142,15 +141,17 @@ fn paths_of(number: c_long) -> &'static [usize] {
         | libc::SYS_unlinkat
         | libc::SYS_utimensat => &[1],
         libc::SYS_symlinkat => &[2],
-        libc::SYS_linkat | libc::SYS_renameat | libc::SYS_renameat2 => &[1, 3],
-        _ => paths_of_old(number),
+        libc::SYS_linkat | libc::SYS_renameat2 => &[1, 3],
+        _ => paths_of_some(number),
     }
 }
 
-/// Returns the places of the paths of a system call that newer systems lack.
+/// Returns the places of the paths of a system call that newer processors lack.
 #[cfg(target_arch = "x86_64")]
-fn paths_of_old(number: c_long) -> &'static [usize] {
+fn paths_of_some(number: c_long) -> &'static [usize] {
     match number {
+        libc::SYS_newfstatat => &[1],
+        libc::SYS_renameat => &[1, 3],
         libc::SYS_access
         | libc::SYS_chmod
         | libc::SYS_chown
@@ -172,8 +173,17 @@ fn paths_of_old(number: c_long) -> &'static [usize] {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn paths_of_old(_: c_long) -> &'static [usize] {
+#[cfg(target_arch = "aarch64")]
+fn paths_of_some(number: c_long) -> &'static [usize] {
+    match number {
+        libc::SYS_newfstatat => &[1],
+        libc::SYS_renameat => &[1, 3],
+        _ => &[],
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn paths_of_some(_: c_long) -> &'static [usize] {
     &[]
 }
 

@@ -8,11 +8,15 @@ use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::{cell::Cell, hint::black_box};
 
 std::thread_local! {
-    /// Whether a simulated thread has started this one.
+    /// Whether a simulated thread has started this one, or the one that has started it.
     static IS_OF_PROGRAM: Cell<bool> = const { Cell::new(false) };
 }
 
 type Main = extern "C" fn(*mut c_void) -> *mut c_void;
+
+fn is_of_program() -> bool {
+    IS_OF_PROGRAM.try_with(Cell::get).unwrap_or(false)
+}
 
 /// The main function of a thread, and its argument.
 struct Start {
@@ -42,7 +46,8 @@ unsafe extern "C" fn pthread_create(
     type Function =
         unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Main, *mut c_void) -> c_int;
     let function = next!(pthread_create, Function);
-    if Call::look(|call| call.world.note_system_thread()).is_none() {
+    let is_noted = Call::look(|call| call.world.note_system_thread()).is_some();
+    if !is_noted && !is_of_program() {
         // SAFETY: the caller's.
         return unsafe { function(thread, attributes, main, argument) };
     }
@@ -58,8 +63,7 @@ unsafe extern "C" fn pthread_create(
 
 /// Refuses the sockets of a thread that a simulated one has started.
 pub(super) fn refuse_socket() -> Option<Done<i64>> {
-    let is_of_program = IS_OF_PROGRAM.try_with(Cell::get).unwrap_or(false);
-    is_of_program.then_some(Err(Errno::NotPermitted))
+    is_of_program().then_some(Err(Errno::NotPermitted))
 }
 
 /// Keeps the function in the program.
