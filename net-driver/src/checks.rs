@@ -44,7 +44,7 @@ pub fn assert_may_sleep() {
 ///
 /// # Panics
 /// Without a current driver, or if that one was made without sockets.
-#[cfg(unix)]
+#[cfg(any(unix, windows))]
 #[track_caller]
 pub fn assert_may_listen() {
     match driver::with_current(|driver, _| driver.left_out.sockets) {
@@ -56,7 +56,7 @@ pub fn assert_may_listen() {
     }
 }
 
-#[cfg(unix)]
+#[cfg(any(unix, windows))]
 #[track_caller]
 pub(crate) fn assert_has_sockets(left_out: bool) {
     assert!(

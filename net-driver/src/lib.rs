@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
 // The sockets do not exist under a model checker, whose models use the parts below them, and on
-// systems other than Unix.
-#![cfg_attr(any(selvedge_loom, selvedge_shuttle, not(unix)), allow(dead_code))]
+// systems other than Unix and Windows.
+#![cfg_attr(
+    any(selvedge_loom, selvedge_shuttle, not(any(unix, windows))),
+    allow(dead_code)
+)]
 
 #[doc(hidden)]
 pub mod checks;
@@ -10,7 +13,7 @@ mod guest;
 mod guests;
 mod list;
 mod looks;
-#[cfg(all(unix, not(selvedge_loom)))]
+#[cfg(all(any(unix, windows), not(selvedge_loom)))]
 pub mod net;
 mod over;
 mod owners;

@@ -54,6 +54,7 @@
 //! whose names end in `_slice` take a slice. `recv_buf`, `try_read_buf` and their like take a
 //! `BufMut` of the crate `bytes`.
 mod accept;
+#[cfg(unix)]
 mod async_fd;
 pub mod batch;
 mod bufs;
@@ -61,7 +62,9 @@ mod lookup;
 mod options;
 mod pause;
 mod receive;
+#[cfg(unix)]
 mod receive_unix;
+#[cfg(unix)]
 mod send_to;
 mod source;
 #[cfg(target_os = "linux")]
@@ -73,12 +76,18 @@ mod tcp_listener;
 mod tcp_socket;
 mod tcp_stream;
 mod udp;
+#[cfg(unix)]
 pub mod unix;
+#[cfg(unix)]
 mod unix_datagram;
+#[cfg(unix)]
 mod unix_listener;
+#[cfg(unix)]
 mod unix_socket;
+#[cfg(unix)]
 mod unix_stream;
 
+#[cfg(unix)]
 pub use async_fd::{
     AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, AsyncFdRegisterError, TryIoError,
 };
@@ -87,15 +96,19 @@ pub use tcp_listener::TcpListener;
 pub use tcp_socket::TcpSocket;
 pub use tcp_stream::TcpStream;
 pub use udp::UdpSocket;
+#[cfg(unix)]
 pub use unix_datagram::UnixDatagram;
+#[cfg(unix)]
 pub use unix_listener::UnixListener;
+#[cfg(unix)]
 pub use unix_socket::UnixSocket;
+#[cfg(unix)]
 pub use unix_stream::UnixStream;
 
 /// Makes a socket that is non-blocking and close-on-exec.
 fn socket(domain: socket2::Domain, kind: socket2::Type) -> std::io::Result<socket2::Socket> {
     cfg_if::cfg_if! {
-        if #[cfg(target_vendor = "apple")] {
+        if #[cfg(any(target_vendor = "apple", windows))] {
             let socket = socket2::Socket::new(domain, kind, None)?;
             socket.set_nonblocking(true)?;
             Ok(socket)

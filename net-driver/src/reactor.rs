@@ -151,10 +151,26 @@ impl<S: Sys> Reactor<S> {
     }
 
     fn dispatch(&self, token: u64, ready: Ready, out: &mut VecDeque<Waker>) {
-        let token = SourceId::from_bits(token);
-        self.slab
-            .get(token.index)
-            .dispatch(token.generation, ready, out);
+        let id = SourceId::from_bits(token);
+        let slot = self.slab.get(id.index);
+        slot.dispatch(id.generation, ready, out);
+        if self.arm(id).is_err() {
+            // No event would come. So each direction counts as ready, and an operation that then
+            // has to wait gets the error.
+            let both = Ready::READABLE | Ready::WRITABLE;
+            slot.dispatch(id.generation, both, out);
+        }
+    }
+
+    /// Arms a source for the directions that are not ready, on a system that is one-shot (rule 5
+    /// of `sys.rs`). Each change of the source's readiness comes before a call of this.
+    pub(crate) fn arm(&self, id: SourceId) -> io::Result<()> {
+        if S::ONE_SHOT {
+            let slot = self.slab.get(id.index);
+            self.sys.arm(id.to_bits(), || slot.load().not_ready())
+        } else {
+            Ok(())
+        }
     }
 
     /// Ends one thread's wait in [`collect`](Self::collect), perhaps not the wait that the caller
@@ -194,5 +210,7 @@ pub(crate) fn shut_down_error() -> io::Error {
 
 #[cfg(test)]
 mod models;
+#[cfg(test)]
+mod one_shot;
 #[cfg(all(test, target_os = "linux", not(selvedge_loom)))]
 mod tests;

@@ -162,6 +162,14 @@ impl Snapshot {
         self.ready().intersects(interest.wanted())
     }
 
+    /// Returns the directions in which the source is not ready.
+    pub(crate) fn not_ready(self) -> Ready {
+        let is_waited_for = |direction: &Interest| !self.is_ready_for(*direction);
+        let directions = [Interest::READABLE, Interest::WRITABLE].into_iter();
+        let waited_for = directions.filter(is_waited_for);
+        waited_for.fold(Ready::EMPTY, |all, direction| all | direction.wanted())
+    }
+
     /// Returns whether this state ends a wait of `interest`: the source is ready, or the driver has
     /// shut down.
     pub(crate) fn ends_wait(self, interest: Interest) -> bool {

@@ -152,14 +152,20 @@ impl<S: Sys> Registration<S> {
 
     /// Clears the readiness of `interest` that `seen` shows: since then the kernel has answered
     /// "would block".
-    fn clear(&self, seen: Snapshot, interest: Interest) {
+    ///
+    /// Fails if the system refuses to arm the source, which then announces nothing.
+    fn clear(&self, seen: Snapshot, interest: Interest) -> io::Result<()> {
         self.slot().clear(seen, interest);
+        self.reactor.arm(self.id)
     }
 
     /// Clears the readiness of `interest` that `seen` shows, except that of a closed direction:
     /// since then an operation of the user has said "would block".
-    pub(crate) fn clear_for_user(&self, seen: Snapshot, interest: Interest) {
+    ///
+    /// Fails as [`clear`](Self::clear).
+    pub(crate) fn clear_for_user(&self, seen: Snapshot, interest: Interest) -> io::Result<()> {
         self.slot().clear_for_user(seen, interest);
+        self.reactor.arm(self.id)
     }
 
     /// Returns the readiness, without a wait.
@@ -287,7 +293,7 @@ impl<S: Sys> Registration<S> {
         let seen = self.ready_now(interest)?;
         let done = op();
         if would_block(&done) {
-            self.clear(seen, interest);
+            self.clear(seen, interest)?;
         }
         done
     }
@@ -301,7 +307,7 @@ impl<S: Sys> Registration<S> {
         let seen = self.ready_now(interest)?;
         let done = op();
         if would_block(&done) {
-            self.clear_for_user(seen, interest);
+            self.clear_for_user(seen, interest)?;
         }
         done
     }
@@ -325,8 +331,7 @@ impl<S: Sys> Registration<S> {
     ) -> Option<io::Result<R>> {
         let done = op();
         if would_block(&done) {
-            self.clear(seen, interest);
-            return None;
+            return self.clear(seen, interest).err().map(Err);
         }
         Some(done)
     }
@@ -396,7 +401,7 @@ impl<S: Sys> Drop for Registration<S> {
         let slab = self.reactor.slab();
         let deregister = || {
             // An error says that the kernel has no such entry any more.
-            let _ = self.reactor.sys().deregister(self.fd);
+            let _ = self.reactor.sys().deregister(self.fd, self.id.to_bits());
         };
         match self.removal {
             Removal::DeregisterIfOwner => return slab.remove_checked(self.id, self.fd, deregister),
@@ -458,7 +463,7 @@ impl<S: Sys> Wait<'_, S> {
                 progress.made_progress();
                 return Poll::Ready(done);
             }
-            self.registration.clear_for_user(seen, self.interest);
+            self.registration.clear_for_user(seen, self.interest)?;
             if seen.is_closed_for(self.interest) {
                 progress.made_progress();
                 cx.waker().wake_by_ref();

@@ -9,19 +9,27 @@
 //!    events.
 //! 4. `wake` ends the present or the next `wait` of one thread, which may be another thread than
 //!    the caller means. A `wait` returns whether a `wake` has ended it.
+//! 5. A system without edge-triggered events is *one-shot*: an event of a source disarms the
+//!    source, in both directions. The reactor [arms](Sys::arm) it again, for the directions that
+//!    are not ready, after each event, and after each operation that has cleared a readiness. An
+//!    arming asks for the state and not for its growth, so an event comes at once if a direction is
+//!    ready. The readiness is read, and the source is armed, in one hold of a lock. So of two
+//!    threads that arm a source, the second one sees the change of either.
 use crate::Ready;
 use std::{io, time::Duration};
 
 #[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_polling))))]
 mod epoll;
+#[cfg(any(unix, windows))]
+pub(crate) mod handle;
 #[cfg(any(test, selvedge_loom))]
 pub(crate) mod kernel;
-#[cfg(not(any(unix, selvedge_loom)))]
+#[cfg(not(any(unix, windows, selvedge_loom)))]
 mod none;
 #[cfg(all(test, selvedge_loom))]
 mod once_lock;
 #[cfg(all(
-    unix,
+    any(unix, windows),
     not(selvedge_loom),
     any(selvedge_polling, not(target_os = "linux"))
 ))]
@@ -31,10 +39,10 @@ mod portable;
 pub(crate) use epoll::Epoll as Os;
 #[cfg(selvedge_loom)]
 pub(crate) use kernel::Kernel as Os;
-#[cfg(not(any(unix, selvedge_loom)))]
+#[cfg(not(any(unix, windows, selvedge_loom)))]
 pub(crate) use none::NoSys as Os;
 #[cfg(all(
-    unix,
+    any(unix, windows),
     not(selvedge_loom),
     any(selvedge_polling, not(target_os = "linux"))
 ))]
@@ -48,7 +56,9 @@ pub(crate) use std::sync::OnceLock;
 /// The number of a source's descriptor.
 #[cfg(unix)]
 pub(crate) type Fd = std::os::fd::RawFd;
-#[cfg(not(unix))]
+#[cfg(windows)]
+pub(crate) type Fd = std::os::windows::io::RawSocket;
+#[cfg(not(any(unix, windows)))]
 pub(crate) type Fd = i32;
 
 /// The largest number of events of one wait.
@@ -64,6 +74,9 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// end of the stream follows a short read, and no further event would announce that end.
     const REPORTS_CLOSE: bool;
 
+    /// Whether the system is one-shot (rule 5).
+    const ONE_SHOT: bool = false;
+
     /// Opens the kernel objects that the driver needs.
     fn open() -> io::Result<Self>;
 
@@ -76,9 +89,16 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// states that are ready, as at a registration.
     fn replace(&self, fd: Fd, token: u64) -> io::Result<()>;
 
-    /// Ends a registration. If [`CLOSE_DEREGISTERS`](Self::CLOSE_DEREGISTERS), the kernel also ends
+    /// Ends the registration of a source under this token. If [`CLOSE_DEREGISTERS`](Self::CLOSE_DEREGISTERS), the kernel also ends
     /// it when the last descriptor of the source is closed.
-    fn deregister(&self, fd: Fd) -> io::Result<()>;
+    fn deregister(&self, fd: Fd, token: u64) -> io::Result<()>;
+
+    /// Arms the source that is registered under this token, for events of the states that `wanted`
+    /// returns: readable, writable, both, or none (rule 5). Does nothing if no source has the
+    /// token, because its registration has ended, or if the system is not one-shot.
+    fn arm(&self, _token: u64, _wanted: impl FnOnce() -> Ready) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Waits for events, at most for `limit` (without end for `None`). Calls `on_event` for up to
     /// `max` events, with the token and the states of each. Returns early for a

@@ -4,11 +4,16 @@
 //! at once would fail too. Therefore `accept` reports the error once, and then tries again after a
 //! wait. The wait doubles from one try to the next, up to [`LONGEST`], until a try succeeds.
 use super::{pause::Pause, source::Source};
-use crate::{Driver, Interest, driver::WeakDriver, registration::uninterrupted, slot::Direction};
-use socket2::{SockAddr, SockAddrStorage};
+use crate::{
+    Driver, Interest,
+    driver::WeakDriver,
+    registration::uninterrupted,
+    slot::Direction,
+    sys::handle::{self, AsHandle, BorrowedHandle, OwnedHandle},
+};
+use socket2::SockAddr;
 use std::{
     io,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -36,18 +41,27 @@ pub(crate) struct Attempt {
 
 /// Returns whether the error says that there is no descriptor or memory for a connection.
 fn is_exhausted(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
-    )
+    #[cfg(unix)]
+    const CODES: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    /// `WSAEMFILE`, `WSAENOBUFS` and `WSA_NOT_ENOUGH_MEMORY`.
+    #[cfg(windows)]
+    const CODES: [i32; 3] = [10_024, 10_055, 8];
+    error
+        .raw_os_error()
+        .is_some_and(|code| CODES.contains(&code))
 }
 
 /// Returns whether the error is of a connection that ended before it was accepted.
 fn is_of_connection(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::ECONNABORTED | libc::EPROTO | libc::ECONNRESET)
-    )
+    #[cfg(unix)]
+    let is_protocol = error.raw_os_error() == Some(libc::EPROTO);
+    #[cfg(windows)]
+    let is_protocol = false;
+    let kinds = [
+        io::ErrorKind::ConnectionAborted,
+        io::ErrorKind::ConnectionReset,
+    ];
+    is_protocol || kinds.contains(&error.kind())
 }
 
 impl Backoff {
@@ -88,12 +102,17 @@ impl Backoff {
 }
 
 /// An accepted socket, which is non-blocking and close-on-exec, and the address of its other side.
-pub(crate) type Accepted = (OwnedFd, SockAddr);
+pub(crate) type Accepted = (OwnedHandle, SockAddr);
 
 /// Takes a connection from the queue of `listener`. Where the system has a call `accept4`, that
 /// call makes the socket non-blocking and close-on-exec. So this needs one system call less than an
 /// `accept` of std, after which a second call makes the socket non-blocking.
-fn accept4(listener: RawFd) -> io::Result<Accepted> {
+#[cfg(unix)]
+fn accept(listener: BorrowedHandle<'_>) -> io::Result<Accepted> {
+    use socket2::SockAddrStorage;
+    use std::os::fd::{AsRawFd, FromRawFd};
+
+    let listener = listener.as_raw_fd();
     let accept = |address: *mut SockAddrStorage, len: *mut libc::socklen_t| {
         cfg_if::cfg_if! {
             if #[cfg(target_vendor = "apple")] {
@@ -111,7 +130,7 @@ fn accept4(listener: RawFd) -> io::Result<Accepted> {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the call opened the descriptor, and no other code knows it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = unsafe { OwnedHandle::from_raw_fd(fd) };
         #[cfg(target_vendor = "apple")]
         super::set_flags(fd.as_raw_fd())?;
         Ok(fd)
@@ -120,10 +139,19 @@ fn accept4(listener: RawFd) -> io::Result<Accepted> {
     unsafe { SockAddr::try_init(accept) }
 }
 
-impl<T: AsRawFd> Source<T> {
+/// Takes a connection from the queue of `listener`, and makes the socket non-blocking. No process
+/// inherits it.
+#[cfg(windows)]
+fn accept(listener: BorrowedHandle<'_>) -> io::Result<Accepted> {
+    let (socket, address) = socket2::SockRef::from(&listener).accept()?;
+    socket.set_nonblocking(true)?;
+    Ok((socket.into(), address))
+}
+
+impl<T: AsHandle> Source<T> {
     /// Accepts a connection. Any number of tasks may call this at a time.
     pub(crate) async fn accept(&self, backoff: &Backoff) -> io::Result<Accepted> {
-        let mut op = || uninterrupted(|| accept4(self.as_raw_fd()));
+        let mut op = || uninterrupted(|| accept(handle::borrow(self.io())));
         let mut attempt = Attempt::default();
         let mut wait = self.registration().wait(Interest::READABLE);
         std::future::poll_fn(|cx| backoff.poll(&mut attempt, cx, |cx| wait.poll_io(cx, &mut op)))
@@ -137,7 +165,7 @@ impl<T: AsRawFd> Source<T> {
         attempt: &Mutex<Attempt>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Accepted>> {
-        let mut op = || accept4(self.as_raw_fd());
+        let mut op = || accept(handle::borrow(self.io()));
         let mut mine = std::mem::take(&mut *attempt.lock());
         let registration = self.registration();
         let polled = backoff.poll(&mut mine, cx, |cx| {

@@ -2,10 +2,13 @@
 //! need not be initialised, and a system call writes there.
 use bytes::BufMut;
 use socket2::{SockAddr, SockRef};
-use std::{fs::File, io, mem::MaybeUninit, os::fd::AsRawFd, slice};
+#[cfg(unix)]
+use std::{fs::File, os::fd::AsRawFd};
+use std::{io, mem::MaybeUninit, slice};
 
 /// The most bytes that one read asks for. Linux moves no more, and macOS refuses more than
 /// `i32::MAX`.
+#[cfg(unix)]
 const MOST: usize = 0x7fff_f000;
 
 /// Lets `read` write into the next free memory of `to`, and advances `to` by the count of bytes
@@ -61,6 +64,7 @@ pub(crate) fn peek_from<B: BufMut>(
 }
 
 /// Reads from a file.
+#[cfg(unix)]
 pub(crate) fn read<B: BufMut>(to: &mut B, file: &File) -> io::Result<usize> {
     // SAFETY: as in `recv`.
     unsafe { fill(to, |to| Ok((read_uninit(to, file)?, ()))) }.map(|(count, ())| count)
@@ -68,6 +72,7 @@ pub(crate) fn read<B: BufMut>(to: &mut B, file: &File) -> io::Result<usize> {
 
 /// Reads from a file. If it returns a number, that many bytes at the start of `to` are initialised.
 /// It makes no byte uninitialised.
+#[cfg(unix)]
 pub(crate) fn read_uninit(to: &mut [MaybeUninit<u8>], file: &File) -> io::Result<usize> {
     let (start, len) = (to.as_mut_ptr().cast(), to.len().min(MOST));
     // SAFETY: the pointer is valid for a write of the length.

@@ -3,13 +3,15 @@ use crate::{
     Driver, Interest, Ready, checks,
     registration::{Registration, Removal},
     slot::Direction,
-    sys::Os,
+    sys::{
+        Os,
+        handle::{self, AsRawHandle},
+    },
 };
 use std::{
     fmt,
     future::poll_fn,
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     task::{Context, Poll, ready},
 };
 
@@ -45,7 +47,7 @@ pub(crate) fn current_driver() -> Driver {
     driver
 }
 
-impl<T: AsRawFd> Source<T> {
+impl<T: AsRawHandle> Source<T> {
     /// Registers `io` with the thread's current driver. `ready` has the states in which the caller
     /// assumes `io` to be.
     ///
@@ -64,13 +66,13 @@ impl<T: AsRawFd> Source<T> {
         removal: Removal,
     ) -> io::Result<Self> {
         let reactor = driver.inner().open_reactor()?;
-        let registration = Registration::new(&reactor, io.as_raw_fd(), ready, removal)?;
+        let registration = Registration::new(&reactor, handle::number(&io), ready, removal)?;
         Ok(Self { registration, io })
     }
 
     /// Registers `io`, which this source has accepted, with the driver of this source.
-    pub(crate) fn adopt<U: AsRawFd>(&self, io: U) -> io::Result<Source<U>> {
-        let (reactor, fd) = (self.registration.reactor(), io.as_raw_fd());
+    pub(crate) fn adopt<U: AsRawHandle>(&self, io: U) -> io::Result<Source<U>> {
+        let (reactor, fd) = (self.registration.reactor(), handle::number(&io));
         let ready = Ready::READABLE | Ready::WRITABLE;
         let registration = Registration::new(reactor, fd, ready, Removal::ByClose)?;
         Ok(Source { registration, io })
@@ -193,17 +195,7 @@ impl<T> Source<T> {
     }
 }
 
-impl<T: AsFd> AsFd for Source<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.as_fd()
-    }
-}
-
-impl<T: AsRawFd> AsRawFd for Source<T> {
-    fn as_raw_fd(&self) -> RawFd {
-        self.io.as_raw_fd()
-    }
-}
+handle::impl_as_handle!([T] Source<T>, io);
 
 impl<T: fmt::Debug> fmt::Debug for Source<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -278,21 +278,11 @@ macro_rules! readiness_methods {
             }
         }
 
-        /// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt:
-        /// see [duplicates](crate::net#duplicates).
-        impl std::os::fd::AsFd for $type {
-            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-                self.source.as_fd()
-            }
-        }
-
-        /// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt:
-        /// see [duplicates](crate::net#duplicates).
-        impl std::os::fd::AsRawFd for $type {
-            fn as_raw_fd(&self) -> std::os::fd::RawFd {
-                std::os::fd::AsRawFd::as_raw_fd(&self.source)
-            }
-        }
+        crate::sys::handle::impl_as_handle!(
+            /// A duplicate of the descriptor must not outlive the socket, unless the socket is
+            /// exempt: see [duplicates](crate::net#duplicates).
+            [] $type, source
+        );
 
         impl std::fmt::Debug for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

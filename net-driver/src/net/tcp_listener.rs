@@ -6,11 +6,10 @@ use super::{
     source::{Source, current_driver},
     tcp_socket::TcpSocket,
 };
-use crate::{Ready, registration::Removal};
+use crate::{Ready, registration::Removal, sys::handle};
 use std::{
     fmt, io, net,
     net::SocketAddr,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     task::{Context, Poll},
 };
 use sync_shim::sync::Mutex;
@@ -79,6 +78,8 @@ impl TcpListener {
     pub async fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
         let bind = |at: SocketAddr| async move {
             let socket = TcpSocket::new_for(at)?;
+            // On Windows the option would let another process bind the same address.
+            #[cfg(unix)]
             socket.set_reuseaddr(true)?;
             socket.bind(at)?;
             socket.listen(BACKLOG)
@@ -180,21 +181,11 @@ impl TcpListener {
     }
 }
 
-/// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt: see
-/// [duplicates](super#duplicates).
-impl AsFd for TcpListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.source.as_fd()
-    }
-}
-
-/// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt: see
-/// [duplicates](super#duplicates).
-impl AsRawFd for TcpListener {
-    fn as_raw_fd(&self) -> RawFd {
-        self.source.as_raw_fd()
-    }
-}
+handle::impl_as_handle!(
+    /// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt: see
+    /// [duplicates](super#duplicates).
+    [] TcpListener, source
+);
 
 impl fmt::Debug for TcpListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,13 +1,8 @@
 //! A TCP socket before it connects or listens.
 use super::options;
-use crate::registration::Removal;
+use crate::{registration::Removal, sys::handle};
 use socket2::{Domain, SockRef, Socket, Type};
-use std::{
-    fmt, io, net,
-    net::SocketAddr,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
-    time::Duration,
-};
+use std::{fmt, io, net, net::SocketAddr, time::Duration};
 
 /// A TCP socket before it connects or listens. Some options can only be set in this state.
 ///
@@ -151,6 +146,7 @@ impl TcpSocket {
     ///
     /// # Errors
     /// If the system call fails.
+    #[cfg(unix)]
     pub fn reuseport(&self) -> io::Result<bool> {
         self.socket.reuse_port()
     }
@@ -159,6 +155,7 @@ impl TcpSocket {
     ///
     /// # Errors
     /// If the system call fails.
+    #[cfg(unix)]
     pub fn set_reuseport(&self, reuse: bool) -> io::Result<()> {
         self.socket.set_reuse_port(reuse)
     }
@@ -277,21 +274,11 @@ options::ip_options!(
     /// ```
 );
 
-/// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes,
-/// unless the socket is exempt: see [duplicates](super#duplicates).
-impl AsFd for TcpSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-/// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes,
-/// unless the socket is exempt: see [duplicates](super#duplicates).
-impl AsRawFd for TcpSocket {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-}
+handle::impl_as_handle!(
+    /// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes,
+    /// unless the socket is exempt: see [duplicates](super#duplicates).
+    [] TcpSocket, socket
+);
 
 impl fmt::Debug for TcpSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

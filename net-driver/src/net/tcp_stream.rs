@@ -74,10 +74,21 @@ impl TcpSocket {
     pub async fn connect(self, to: SocketAddr) -> io::Result<TcpStream> {
         self.socket.set_nonblocking(true)?;
         match self.socket.connect(&to.into()) {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            Err(error) if !is_in_progress(&error) => return Err(error),
             _ => {}
         }
         TcpStream::connected(self.socket.into(), self.removal).await
+    }
+}
+
+/// Returns whether the error of a connect says that the connection is being made.
+fn is_in_progress(error: &io::Error) -> bool {
+    cfg_if::cfg_if! {
+        if #[cfg(unix)] {
+            error.raw_os_error() == Some(libc::EINPROGRESS)
+        } else {
+            error.kind() == io::ErrorKind::WouldBlock
+        }
     }
 }
 

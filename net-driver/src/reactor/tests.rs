@@ -29,6 +29,7 @@ struct Faulty {
 impl Sys for Faulty {
     const CLOSE_DEREGISTERS: bool = Os::CLOSE_DEREGISTERS;
     const REPORTS_CLOSE: bool = Os::REPORTS_CLOSE;
+    const ONE_SHOT: bool = Os::ONE_SHOT;
 
     fn open() -> io::Result<Self> {
         Ok(Self {
@@ -45,8 +46,12 @@ impl Sys for Faulty {
         self.os.replace(fd, token)
     }
 
-    fn deregister(&self, fd: Fd) -> io::Result<()> {
-        self.os.deregister(fd)
+    fn deregister(&self, fd: Fd, token: u64) -> io::Result<()> {
+        self.os.deregister(fd, token)
+    }
+
+    fn arm(&self, token: u64, wanted: impl FnOnce() -> Ready) -> io::Result<()> {
+        self.os.arm(token, wanted)
     }
 
     fn wait(
@@ -104,6 +109,7 @@ impl Slow {
 impl Sys for Slow {
     const CLOSE_DEREGISTERS: bool = Os::CLOSE_DEREGISTERS;
     const REPORTS_CLOSE: bool = Os::REPORTS_CLOSE;
+    const ONE_SHOT: bool = Os::ONE_SHOT;
 
     fn open() -> io::Result<Self> {
         Ok(Self {
@@ -122,9 +128,13 @@ impl Sys for Slow {
         self.os.replace(fd, token)
     }
 
-    fn deregister(&self, fd: Fd) -> io::Result<()> {
+    fn deregister(&self, fd: Fd, token: u64) -> io::Result<()> {
         self.sleep(fd);
-        self.os.deregister(fd)
+        self.os.deregister(fd, token)
+    }
+
+    fn arm(&self, token: u64, wanted: impl FnOnce() -> Ready) -> io::Result<()> {
+        self.os.arm(token, wanted)
     }
 
     fn wait(
@@ -439,7 +449,7 @@ fn refused_registration_leaves_the_owner_in_place() {
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
     }
     drop(first);
-    let left = reactor.sys().deregister(fd);
+    let left = reactor.sys().deregister(fd, 0);
     left.expect_err("the first registration has left its entry");
 }
 

@@ -94,7 +94,7 @@ impl Sys for Epoll {
         self.control(libc::EPOLL_CTL_MOD, fd, INTEREST, token)
     }
 
-    fn deregister(&self, fd: Fd) -> io::Result<()> {
+    fn deregister(&self, fd: Fd, _: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
 

@@ -74,7 +74,7 @@ impl Sys for Kernel {
         Ok(())
     }
 
-    fn deregister(&self, fd: Fd) -> io::Result<()> {
+    fn deregister(&self, fd: Fd, _: u64) -> io::Result<()> {
         self.state.lock().registered.retain(|entry| entry.fd != fd);
         Ok(())
     }

@@ -24,7 +24,7 @@ impl Sys for NoSys {
         match self.0 {}
     }
 
-    fn deregister(&self, _: Fd) -> io::Result<()> {
+    fn deregister(&self, _: Fd, _: u64) -> io::Result<()> {
         match self.0 {}
     }
 

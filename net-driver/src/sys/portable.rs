@@ -1,5 +1,6 @@
-//! Other Unix systems: the poller that the crate `polling` uses there, such as kqueue. On Linux
-//! this code stands for those systems in tests (`--cfg selvedge_polling`).
+//! Other Unix systems, and Windows: the poller that the crate `polling` uses there, such as kqueue.
+//! On Linux this code stands for those systems in tests: `--cfg selvedge_polling` for those with
+//! edge-triggered events, and `--cfg selvedge_one_shot` besides for Windows (rule 5 of `sys.rs`).
 //!
 //! The poller of `polling` differs from epoll:
 //!
@@ -16,18 +17,33 @@
 //!    The wait that took the flag reports the wake. If that wait had a limit of zero, its thread
 //!    wakes the reactor again (rule 6 of `poller.rs`).
 //! 2. A notification may be left over for a later wait. That wait then returns without a wake.
+//!
+//! # One-shot systems
+//!
+//! `polling` disarms a source when it takes the source's event from the system. `armed` has the
+//! number of the descriptor for each token, since an event names only the token. It is locked
+//! during each call that makes, arms or ends a registration. So an arming that follows the end of a
+//! registration finds no number, and never arms another source that has got the number since.
 use super::{Fd, Sys};
 use crate::Ready;
 use polling::{Event, Events, PollMode};
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     fmt, io,
     num::NonZeroUsize,
-    os::fd::BorrowedFd,
-    sync::{Mutex, TryLockError},
+    sync::{Mutex, MutexGuard, PoisonError, TryLockError},
     time::Duration,
 };
 use sync_shim::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// Whether this stands for a system without edge-triggered events.
+const ONE_SHOT: bool = cfg!(any(windows, selvedge_one_shot));
+
+const MODE: PollMode = if ONE_SHOT {
+    PollMode::Oneshot
+} else {
+    PollMode::Edge
+};
 
 /// The number of events for which a new driver has room. A wait for more events makes more room.
 const FIRST_CAPACITY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -35,6 +51,8 @@ const FIRST_CAPACITY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 pub(crate) struct Portable {
     poller: polling::Poller,
     is_woken: AtomicBool,
+    /// The descriptor of each token, on a one-shot system.
+    armed: Mutex<HashMap<u64, Fd>>,
     /// Locked by the thread that waits.
     waiting: Mutex<Waiting>,
 }
@@ -54,16 +72,18 @@ impl fmt::Debug for Portable {
 impl Sys for Portable {
     const CLOSE_DEREGISTERS: bool = false;
     const REPORTS_CLOSE: bool = false;
+    const ONE_SHOT: bool = ONE_SHOT;
 
     fn open() -> io::Result<Self> {
         let poller = polling::Poller::new()?;
-        if !poller.supports_edge() {
+        if !ONE_SHOT && !poller.supports_edge() {
             let message = "this system's poller has no edge-triggered events";
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
         Ok(Self {
             poller,
             is_woken: AtomicBool::new(false),
+            armed: Mutex::default(),
             waiting: Mutex::new(Waiting {
                 events: Events::with_capacity(FIRST_CAPACITY),
                 left_over: VecDeque::new(),
@@ -72,39 +92,55 @@ impl Sys for Portable {
     }
 
     fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
-        let interest = interest(token)?;
+        let interest = Event::all(key(token)?);
+        #[cfg(unix)]
         if fd < 0 {
             // `polling` panics at −1: no `BorrowedFd` may have that number.
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }
+        let mut armed = self.lock_armed();
         // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
         // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
         // false. The owner of an `AsyncFd`'s descriptor may close it earlier, by safe code.
         // `polling` keeps the number alone, and only passes it to the kernel. A closed number is an
         // error of the kernel, and the events of another owner's descriptor are spurious ones (rule
         // 2 of `sys.rs`). So memory is safe whichever number this is.
-        let added = unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
+        let added = unsafe { self.poller.add_with_mode(fd, interest, MODE) };
         let is_registered = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
         if added.as_ref().is_err_and(|error| !is_registered(error)) {
             // `polling` may keep an entry for a number that the kernel has refused. This call fails
             // if there is no entry.
-            let _ = self.deregister(fd);
+            let _ = self.delete(fd);
+        }
+        if added.is_ok() {
+            note(&mut armed, fd, token);
         }
         added
     }
 
     fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
-        let interest = interest(token)?;
-        // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone.
-        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        self.poller.modify_with_mode(fd, interest, PollMode::Edge)
+        let interest = Event::all(key(token)?);
+        let mut armed = self.lock_armed();
+        self.modify(fd, interest)?;
+        armed.retain(|_, of| *of != fd);
+        note(&mut armed, fd, token);
+        Ok(())
     }
 
-    fn deregister(&self, fd: Fd) -> io::Result<()> {
-        // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone.
-        // If its descriptor is closed, the call fails.
-        let source = unsafe { BorrowedFd::borrow_raw(fd) };
-        self.poller.delete(source)
+    fn deregister(&self, fd: Fd, token: u64) -> io::Result<()> {
+        let mut armed = self.lock_armed();
+        armed.remove(&token);
+        self.delete(fd)
+    }
+
+    fn arm(&self, token: u64, wanted: impl FnOnce() -> Ready) -> io::Result<()> {
+        let armed = self.lock_armed();
+        let (Some(fd), Ok(key)) = (armed.get(&token), key(token)) else {
+            return Ok(());
+        };
+        let wanted = wanted();
+        let event = Event::new(key, wanted.is_readable(), wanted.is_writable());
+        self.modify(*fd, event)
     }
 
     fn wait(
@@ -157,13 +193,51 @@ impl Sys for Portable {
     }
 }
 
-/// Returns the interest of each source: all events, under the bits of its token.
-fn interest(token: u64) -> io::Result<Event> {
-    let key = usize::try_from(token).map_err(|_| {
+impl Portable {
+    fn lock_armed(&self) -> MutexGuard<'_, HashMap<u64, Fd>> {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn modify(&self, fd: Fd, interest: Event) -> io::Result<()> {
+        // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone.
+        let source = unsafe { borrow(fd) };
+        self.poller.modify_with_mode(source, interest, MODE)
+    }
+
+    fn delete(&self, fd: Fd) -> io::Result<()> {
+        // SAFETY: as above. If its descriptor is closed, the call fails.
+        let source = unsafe { borrow(fd) };
+        self.poller.delete(source)
+    }
+}
+
+/// Notes the descriptor of a token, on a one-shot system.
+fn note(armed: &mut HashMap<u64, Fd>, fd: Fd, token: u64) {
+    if ONE_SHOT {
+        armed.insert(token, fd);
+    }
+}
+
+#[cfg(unix)]
+use std::os::fd::BorrowedFd as Borrowed;
+#[cfg(windows)]
+use std::os::windows::io::BorrowedSocket as Borrowed;
+
+/// Borrows a number.
+///
+/// # Safety
+/// The number is not that of an invalid handle.
+unsafe fn borrow<'a>(fd: Fd) -> Borrowed<'a> {
+    // SAFETY: the caller promises it.
+    unsafe { Borrowed::borrow_raw(fd) }
+}
+
+/// Returns the key of a token: its bits.
+fn key(token: u64) -> io::Result<usize> {
+    usize::try_from(token).map_err(|_| {
         let message = "sockets need a system of 64 bits";
         io::Error::new(io::ErrorKind::Unsupported, message)
-    })?;
-    Ok(Event::all(key))
+    })
 }
 
 fn to_ready(event: &Event) -> Ready {

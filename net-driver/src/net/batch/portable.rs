@@ -1,4 +1,4 @@
-//! Other Unix systems: a call for each datagram.
+//! Systems other than Linux: a call for each datagram.
 //!
 //! A receive that fails after others have succeeded has taken the socket's error. So the socket
 //! keeps it ([`LateError`]), and the next batch fails with it. So it does if a datagram to the
@@ -8,9 +8,9 @@ use super::{
     datagram::Head,
     transmit::{MOST, Transmit},
 };
-use crate::registration::uninterrupted;
+use crate::{registration::uninterrupted, sys::handle::BorrowedHandle};
 use socket2::{MaybeUninitSlice, SockRef};
-use std::{io, mem, mem::MaybeUninit, os::fd::BorrowedFd};
+use std::{io, mem, mem::MaybeUninit};
 use sync_shim::sync::Mutex;
 
 /// The error of the socket that has ended a batch, for the next one.
@@ -31,7 +31,7 @@ impl LateError {
 
 /// Receives datagrams until no slot or no datagram is left, and at most [`MOST`].
 pub(super) fn receive(
-    socket: BorrowedFd<'_>,
+    socket: BorrowedHandle<'_>,
     (mut bytes, len): (&mut [u8], usize),
     heads: &mut [Head],
     late: &LateError,
@@ -55,7 +55,7 @@ pub(super) fn receive(
     Ok(received)
 }
 
-fn receive_one(socket: BorrowedFd<'_>, slot: &mut [u8]) -> io::Result<Head> {
+fn receive_one(socket: BorrowedHandle<'_>, slot: &mut [u8]) -> io::Result<Head> {
     let (start, len) = (slot.as_mut_ptr().cast::<MaybeUninit<u8>>(), slot.len());
     // SAFETY: the memory is that of `slot`, which is not used meanwhile. The kernel writes only
     // bytes there, so all of them stay initialised.
@@ -72,7 +72,7 @@ fn receive_one(socket: BorrowedFd<'_>, slot: &mut [u8]) -> io::Result<Head> {
 
 /// Sends datagrams until one cannot be sent, and at most [`MOST`]. Returns how many went.
 pub(crate) fn send(
-    socket: BorrowedFd<'_>,
+    socket: BorrowedHandle<'_>,
     messages: &[Transmit<'_>],
     late: &LateError,
 ) -> io::Result<usize> {

@@ -5,10 +5,10 @@ use super::linux;
 #[cfg(any(test, not(target_os = "linux")))]
 use super::portable;
 use super::transmit::MOST;
+use crate::sys::handle::BorrowedHandle;
 use std::{
     fmt, io,
     net::{Ipv4Addr, SocketAddr},
-    os::fd::BorrowedFd,
 };
 
 /// Room for datagrams, which [`recv_many`](crate::net::UdpSocket::recv_many) fills.
@@ -109,7 +109,7 @@ impl RecvBatch {
     #[cfg(target_os = "linux")]
     pub(in crate::net) fn receive(
         &mut self,
-        socket: BorrowedFd<'_>,
+        socket: BorrowedHandle<'_>,
         is_joined: bool,
     ) -> io::Result<usize> {
         self.filled = 0;
@@ -122,7 +122,7 @@ impl RecvBatch {
     #[cfg(any(test, not(target_os = "linux")))]
     pub(in crate::net) fn receive_each(
         &mut self,
-        socket: BorrowedFd<'_>,
+        socket: BorrowedHandle<'_>,
         late: &portable::LateError,
     ) -> io::Result<usize> {
         self.filled = 0;

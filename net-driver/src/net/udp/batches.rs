@@ -8,13 +8,13 @@ use crate::{
     Interest,
     net::batch::{RecvBatch, Transmit},
     slot::Direction,
+    sys::handle,
 };
 #[cfg(target_os = "linux")]
 use std::sync::atomic::Ordering::Relaxed;
 use std::{
     convert::identity,
     io,
-    os::fd::AsFd,
     task::{Context, Poll},
 };
 
@@ -92,10 +92,10 @@ impl UdpSocket {
             // Ordering: Relaxed. `set_gro` stores it before the kernel joins any. A receive on
             // another thread that began before may pass no room for the length of segments.
             let is_joined = self.is_joined.load(Relaxed);
-            to.receive(self.source.io().as_fd(), is_joined)
+            to.receive(handle::borrow(self.source.io()), is_joined)
         }
         #[cfg(not(target_os = "linux"))]
-        return to.receive_each(self.source.io().as_fd(), &self.late);
+        return to.receive_each(handle::borrow(self.source.io()), &self.late);
     }
 
     /// Fails with the error that an earlier batch has met. Linux itself keeps such errors.
@@ -170,9 +170,9 @@ impl UdpSocket {
 
     fn send_batch(&self, messages: &[Transmit<'_>]) -> io::Result<usize> {
         #[cfg(target_os = "linux")]
-        return linux::send(self.source.io().as_fd(), messages);
+        return linux::send(handle::borrow(self.source.io()), messages);
         #[cfg(not(target_os = "linux"))]
-        return portable::send(self.source.io().as_fd(), messages, &self.late);
+        return portable::send(handle::borrow(self.source.io()), messages, &self.late);
     }
 }
 
@@ -217,7 +217,7 @@ impl UdpSocket {
             // are joined may be left.
             self.is_joined.store(true, Relaxed);
         }
-        linux::set_option(self.source.io().as_fd(), libc::UDP_GRO, on.into())
+        linux::set_option(handle::borrow(self.source.io()), libc::UDP_GRO, on.into())
     }
 
     /// Returns whether the kernel may join datagrams.
@@ -225,7 +225,7 @@ impl UdpSocket {
     /// # Errors
     /// As [`set_gro`](Self::set_gro).
     pub fn gro(&self) -> io::Result<bool> {
-        linux::option(self.source.io().as_fd(), libc::UDP_GRO).map(|on| on != 0)
+        linux::option(handle::borrow(self.source.io()), libc::UDP_GRO).map(|on| on != 0)
     }
 
     /// Returns whether the kernel cuts up the bytes of a [`Transmit`] with a
@@ -234,7 +234,7 @@ impl UdpSocket {
     /// # Errors
     /// If the system call fails otherwise.
     pub fn has_gso(&self) -> io::Result<bool> {
-        match linux::option(self.source.io().as_fd(), libc::UDP_SEGMENT) {
+        match linux::option(handle::borrow(self.source.io()), libc::UDP_SEGMENT) {
             Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(false),
             value => value.map(|_| true),
         }

@@ -56,8 +56,8 @@ fn second_registration_is_refused_or_replaces_the_token() {
     assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     epoll.replace(one.as_raw_fd(), 2).unwrap();
     assert_eq!(events(&epoll, NOW), [(2, Ready::WRITABLE)]);
-    epoll.deregister(one.as_raw_fd()).unwrap();
-    epoll.deregister(one.as_raw_fd()).unwrap_err();
+    epoll.deregister(one.as_raw_fd(), 1).unwrap();
+    epoll.deregister(one.as_raw_fd(), 1).unwrap_err();
 }
 
 #[test]
