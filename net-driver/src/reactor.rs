@@ -210,7 +210,5 @@ pub(crate) fn shut_down_error() -> io::Error {
 
 #[cfg(test)]
 mod models;
-#[cfg(test)]
-mod one_shot;
 #[cfg(all(test, target_os = "linux", not(selvedge_loom)))]
 mod tests;

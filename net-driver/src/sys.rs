@@ -20,7 +20,7 @@ use std::{io, time::Duration};
 
 #[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_polling))))]
 mod epoll;
-#[cfg(any(unix, windows))]
+#[cfg(all(any(unix, windows), not(selvedge_loom)))]
 pub(crate) mod handle;
 #[cfg(any(test, selvedge_loom))]
 pub(crate) mod kernel;

@@ -25,6 +25,8 @@ use sync_shim::{
     thread,
 };
 
+mod one_shot;
+
 const FD: Fd = 3;
 
 struct Source {

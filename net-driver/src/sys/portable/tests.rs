@@ -1,6 +1,6 @@
 use super::*;
 use std::{
-    io::{Read, Write},
+    io::Write,
     os::{fd::AsRawFd, unix::net::UnixStream},
     thread,
     time::Instant,
@@ -60,7 +60,7 @@ fn edge_comes_once_until_the_readiness_grows() {
     other.write_all(b"x").unwrap();
     assert!(ready_of(&sys, 5, None).is_readable());
     assert_eq!(events(&sys, NOW), []);
-    one.read_exact(&mut [0]).unwrap();
+    std::io::Read::read_exact(&mut one, &mut [0]).unwrap();
     drop(other);
     assert!(ready_of(&sys, 5, None).is_readable());
 }
