@@ -32,7 +32,7 @@ impl Owners {
     /// Makes the registration in the slot `index` the owner of a number. The descriptor is open:
     /// the table has room for each number up to the highest one that was ever open.
     pub(crate) fn set(&mut self, fd: Fd, index: u32) {
-        let Ok(at) = usize::try_from(fd) else {
+        let Some(at) = place(fd) else {
             return;
         };
         if self.0.len() <= at {
@@ -43,15 +43,25 @@ impl Owners {
 
     /// Ends the ownership of the registration in the slot `index`, if it owns the number.
     pub(crate) fn remove(&mut self, fd: Fd, index: u32) {
-        let at = usize::try_from(fd).ok();
-        let owner = at.and_then(|at| self.0.get_mut(at));
+        let owner = place(fd).and_then(|at| self.0.get_mut(at));
         if let Some(owner) = owner.filter(|owner| **owner == index) {
             *owner = NONE;
         }
     }
 
     fn get(&self, fd: Fd) -> Option<&u32> {
-        self.0.get(usize::try_from(fd).ok()?)
+        self.0.get(place(fd)?)
+    }
+}
+
+/// Returns the place of a number. Windows counts handles in steps of four, and has no more than 2²⁴
+/// of them. A number beyond has no place, and so never an owner.
+fn place(fd: Fd) -> Option<usize> {
+    let at = usize::try_from(fd).ok()?;
+    if cfg!(windows) {
+        Some(at / 4).filter(|at| *at < 1 << 24)
+    } else {
+        Some(at)
     }
 }
 
@@ -91,27 +101,28 @@ mod tests {
     #[test]
     fn number_belongs_to_its_last_registration() {
         let mut owners = Owners::default();
-        owners.remove(3, 0);
-        assert!(!owners.has(3) && !owners.is(3, 0));
-        owners.set(3, 0);
-        owners.set(3, 7);
-        assert!(owners.has(3) && !owners.has(2) && !owners.has(4));
-        owners.remove(3, 0);
-        assert!(!owners.is(3, 0), "the number has passed on");
-        assert!(owners.is(3, 7));
-        owners.remove(3, 7);
-        assert!(!owners.has(3) && !owners.is(3, 7));
+        owners.remove(12, 0);
+        assert!(!owners.has(12) && !owners.is(12, 0));
+        owners.set(12, 0);
+        owners.set(12, 7);
+        assert!(owners.has(12) && !owners.has(8) && !owners.has(16));
+        owners.remove(12, 0);
+        assert!(!owners.is(12, 0), "the number has passed on");
+        assert!(owners.is(12, 7));
+        owners.remove(12, 7);
+        assert!(!owners.has(12) && !owners.is(12, 7));
     }
 
     /// Fails if a call panics for a number that no open descriptor can have.
     #[test]
     fn impossible_number_has_no_owner() {
         let mut owners = Owners::default();
-        for fd in [-1, Fd::MIN, Fd::MAX] {
+        const INVALID: Fd = (0 as Fd).wrapping_sub(1);
+        for fd in [INVALID, Fd::MIN, Fd::MAX] {
             owners.remove(fd, 0);
             assert!(!owners.has(fd) && !owners.is(fd, 0));
         }
-        owners.set(-1, 0);
-        assert!(!owners.has(-1));
+        owners.set(INVALID, 0);
+        assert!(!owners.has(INVALID));
     }
 }

@@ -1,5 +1,5 @@
 //! Tests of TCP sockets against plain clients of std.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 mod support;
 
 use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, future};
@@ -109,7 +109,7 @@ fn half_closed_stream_still_writes() {
         stream.read_to_string(&mut all).await.unwrap();
         assert_eq!(all, "last words");
         let ready = stream.ready(Interest::READABLE).await.unwrap();
-        assert!(ready.is_read_closed() || cfg!(selvedge_polling));
+        assert!(ready.is_read_closed() || cfg!(any(selvedge_polling, windows)));
         stream.write_all(b"answer").await.unwrap();
         let mut back = [0; 6];
         client.read_exact(&mut back).unwrap();
@@ -168,8 +168,11 @@ fn close_of_a_stream_that_is_gone_is_no_error() {
         let (mut stream, client) = pair().await;
         stream.write_all(b"x").await.unwrap();
         drop(client); // It has not read the byte, so the kernel resets the connection.
-        let error = stream.read(&mut [0]).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        match stream.read(&mut [0]).await {
+            // Wine ends such a connection in order.
+            Ok(0) if cfg!(windows) => {}
+            read => assert_eq!(read.unwrap_err().kind(), ErrorKind::ConnectionReset),
+        }
         stream.close().await.unwrap();
     });
 }
@@ -245,8 +248,9 @@ fn vectored_writes_of_any_length_arrive_whole() {
 
 /// Transfers more slices than a system call takes, so that the call leaves some of them. Fails if
 /// the stream takes this for a short transfer, although the kernel has more bytes and more room:
-/// then it waits for an event that does not come.
+/// then it waits for an event that does not come. A call of Windows takes any number of slices.
 #[test]
+#[cfg(unix)]
 fn transfers_of_too_many_slices_are_not_short() {
     const MANY: usize = 2_000;
     let driver = Driver::new(1);
@@ -429,8 +433,12 @@ fn shutdown_of_the_driver_ends_waits_with_an_error() {
 
 #[test]
 fn socket_outside_of_a_runtime_panics_and_names_enter() {
-    let make = || TcpSocket::new_v4()?.listen(1);
-    let panic = catch_unwind(AssertUnwindSafe(make)).unwrap_err();
+    let make = || {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(([127, 0, 0, 1], 0).into())?; // Windows listens at no other.
+        socket.listen(1)
+    };
+    let panic = catch_unwind(AssertUnwindSafe(&make)).unwrap_err();
     let said = panic.downcast_ref::<String>().map(String::as_str);
     let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
     let said = said.unwrap();
@@ -440,7 +448,7 @@ fn socket_outside_of_a_runtime_panics_and_names_enter() {
     );
     let driver = Driver::new(1);
     let _entered = driver.enter(None);
-    TcpSocket::new_v4().unwrap().listen(1).unwrap();
+    make().unwrap();
 }
 
 #[test]

@@ -261,5 +261,5 @@ fn to_ready(event: &Event) -> Ready {
     ready
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -56,12 +56,16 @@ pub(super) fn receive(
 }
 
 fn receive_one(socket: BorrowedHandle<'_>, slot: &mut [u8]) -> io::Result<Head> {
-    let (start, len) = (slot.as_mut_ptr().cast::<MaybeUninit<u8>>(), slot.len());
+    let (start, slot_len) = (slot.as_mut_ptr().cast::<MaybeUninit<u8>>(), slot.len());
     // SAFETY: the memory is that of `slot`, which is not used meanwhile. The kernel writes only
     // bytes there, so all of them stay initialised.
-    let to = unsafe { std::slice::from_raw_parts_mut(start, len) };
+    let to = unsafe { std::slice::from_raw_parts_mut(start, slot_len) };
     let mut parts = [MaybeUninitSlice::new(to)];
-    let (len, flags, from) = SockRef::from(&socket).recv_from_vectored(&mut parts)?;
+    let (mut len, flags, from) = SockRef::from(&socket).recv_from_vectored(&mut parts)?;
+    if cfg!(windows) && flags.is_truncated() {
+        // There the call fails for a datagram that was cut, after it has filled the slot.
+        len = slot_len;
+    }
     Ok(Head {
         from: from.as_socket().ok_or(io::ErrorKind::InvalidData)?,
         len,

@@ -1,8 +1,8 @@
 use super::{datagram::Head, portable::LateError, *};
+use crate::sys::handle;
 use std::{
     io::ErrorKind,
     net::{Ipv4Addr, Ipv6Addr, UdpSocket},
-    os::fd::AsFd,
 };
 
 fn pair(ip: std::net::IpAddr) -> Option<(UdpSocket, UdpSocket)> {
@@ -31,25 +31,43 @@ fn portable_loop_moves_what_the_calls_of_linux_move() {
         let messages = [&b"first"[..], b"", b"longer than the room"];
         let sent = messages.map(|bytes| Transmit::new(bytes).to(at));
         let (mut batch, late) = (RecvBatch::new(4, 8), LateError::default());
-        assert_eq!(portable::send(one.as_fd(), &sent, &late).unwrap(), 3);
-        assert_eq!(batch.receive_each(other.as_fd(), &late).unwrap(), 3);
+        assert_eq!(
+            portable::send(handle::borrow(&one), &sent, &late).unwrap(),
+            3
+        );
+        assert_eq!(
+            batch.receive_each(handle::borrow(&other), &late).unwrap(),
+            3
+        );
         let expected = [(&b"first"[..], false), (b"", false), (b"longer t", true)];
         assert_eq!(received(&batch), expected);
         assert!(batch.iter().all(|each| each.sender() == from));
 
-        let error = batch.receive_each(other.as_fd(), &late).unwrap_err();
+        let error = batch
+            .receive_each(handle::borrow(&other), &late)
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         assert!(batch.is_empty(), "an error empties the batch");
         // Nor does the end of a batch by "would block" leave an error behind.
         one.connect(at).unwrap();
         assert_eq!(
-            portable::send(one.as_fd(), &[Transmit::new(b"x")], &late).unwrap(),
+            portable::send(handle::borrow(&one), &[Transmit::new(b"x")], &late).unwrap(),
             1
         );
         late.check().unwrap();
-        assert_eq!(batch.receive_each(other.as_fd(), &late).unwrap(), 1);
+        assert_eq!(
+            batch.receive_each(handle::borrow(&other), &late).unwrap(),
+            1
+        );
     }
 }
+
+/// The error of a datagram that is longer than any.
+const TOO_LONG: i32 = if cfg!(windows) {
+    10_040
+} else {
+    libc::EMSGSIZE
+};
 
 #[test]
 fn portable_send_ends_before_the_datagram_that_fails() {
@@ -57,20 +75,28 @@ fn portable_send_ends_before_the_datagram_that_fails() {
     let (at, huge) = (other.local_addr().unwrap(), [0; 70_000]);
     let sent = [&b"a"[..], b"b", &huge, b"c"].map(|bytes| Transmit::new(bytes).to(at));
     let late = LateError::default();
-    assert_eq!(portable::send(one.as_fd(), &sent, &late).unwrap(), 2);
-    let error = portable::send(one.as_fd(), &sent[2..], &late).unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+    assert_eq!(
+        portable::send(handle::borrow(&one), &sent, &late).unwrap(),
+        2
+    );
+    let error = portable::send(handle::borrow(&one), &sent[2..], &late).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(TOO_LONG));
     late.check().unwrap();
 }
 
+/// On Windows a receive gets the refusal.
 #[test]
+#[cfg(unix)]
 fn portable_send_keeps_a_refusal_for_the_next_batch() {
     let (one, other) = pair(Ipv4Addr::LOCALHOST.into()).unwrap();
     one.connect(other.local_addr().unwrap()).unwrap();
     drop(other);
     let (sent, late) = ([Transmit::new(b"x"); 4], LateError::default());
     // The second datagram meets the refusal of the first.
-    assert_eq!(portable::send(one.as_fd(), &sent, &late).unwrap(), 1);
+    assert_eq!(
+        portable::send(handle::borrow(&one), &sent, &late).unwrap(),
+        1
+    );
     let error = late.check().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
     late.check().unwrap();
