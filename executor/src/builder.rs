@@ -6,7 +6,11 @@ mod for_tests;
 mod groups;
 mod hooks;
 mod monitor;
-#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(
+    feature = "net",
+    any(unix, windows),
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
 mod net;
 
 use crate::{

@@ -36,7 +36,11 @@ pub use groups::{
 };
 pub use handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError, worker_index};
 pub use local::{LocalEnterGuard, LocalSet, spawn_local};
-#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(
+    feature = "net",
+    any(unix, windows),
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
 pub use net_driver::Polling;
 pub use observe::stall::Stall;
 #[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]

@@ -24,7 +24,7 @@ mod readiness;
 mod ready;
 mod registration;
 mod role;
-#[cfg(all(feature = "signal", unix))]
+#[cfg(all(feature = "signal", any(unix, windows)))]
 pub mod signal;
 mod slab;
 mod slot;

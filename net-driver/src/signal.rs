@@ -1,4 +1,4 @@
-//! Signals of the process, under tokio's names. On Unix.
+//! Signals of the process, under tokio's names. On Windows, Ctrl-C alone.
 //!
 //! A signal's handler sets a flag and writes a byte to a socket. One thread of the process reads
 //! that socket and wakes the listeners. The first listener starts this thread. A listener needs no
@@ -23,7 +23,11 @@
 //! })?;
 //! # std::io::Result::Ok(())
 //! ```
+mod listener;
+#[cfg(unix)]
 pub mod unix;
+#[cfg(windows)]
+pub mod windows;
 
 use std::io;
 
@@ -40,8 +44,12 @@ use std::io;
 /// ```
 ///
 /// # Errors
-/// As [`unix::signal`].
+/// If the signal cannot be handled, or the thread that wakes listeners cannot be started.
 pub async fn ctrl_c() -> io::Result<()> {
-    unix::signal(unix::SignalKind::interrupt())?.recv().await;
+    #[cfg(unix)]
+    let mut listener = unix::signal(unix::SignalKind::interrupt())?;
+    #[cfg(windows)]
+    let mut listener = windows::ctrl_c()?;
+    listener.recv().await;
     Ok(())
 }

@@ -8,8 +8,10 @@ use hyper_util::client::legacy::{
     Builder, Client,
     connect::{Connected, Connection},
 };
+#[cfg(unix)]
+use selvedge::net::UnixStream;
 use selvedge::{
-    net::{TcpStream, UnixStream, lookup_host},
+    net::{TcpStream, lookup_host},
     time::{self, Instant},
 };
 use std::{
@@ -410,6 +412,7 @@ impl Connection for SelvedgeIo<TcpStream> {
 }
 
 /// Tells hyper-util's client that the connection is not proxied, and negotiated no protocol.
+#[cfg(unix)]
 impl Connection for SelvedgeIo<UnixStream> {
     fn connected(&self) -> Connected {
         Connected::new()

@@ -6,12 +6,17 @@
 use crate::write_limit::{LimitWrites, WriteLimit};
 use futures_io::AsyncWrite;
 use hyper::rt;
-use selvedge::net::{TcpStream, UnixStream};
+use selvedge::net::TcpStream;
+#[cfg(unix)]
+use selvedge::net::UnixStream;
 use socket2::SockRef;
+#[cfg(unix)]
+use std::os::fd::AsFd as AsHandle;
+#[cfg(windows)]
+use std::os::windows::io::AsSocket as AsHandle;
 use std::{
     io::{self, IoSlice},
     mem::MaybeUninit,
-    os::fd::AsFd,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -21,7 +26,7 @@ mod sealed {
     use super::*;
 
     /// A stream whose reads take uninitialised memory.
-    pub trait Stream: AsyncWrite + AsFd + Unpin {
+    pub trait Stream: AsyncWrite + AsHandle + Unpin {
         /// As [`TcpStream::poll_read_uninit`], with its guarantees for unsafe code.
         fn poll_read_uninit(
             &self,
@@ -40,6 +45,7 @@ mod sealed {
         }
     }
 
+    #[cfg(unix)]
     impl Stream for UnixStream {
         fn poll_read_uninit(
             &self,

@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 // Without this the first error would be an import that is not found.
-#[cfg(not(unix))]
-compile_error!("`selvedge-hyper` needs sockets, which `selvedge` has only on Unix so far");
+#[cfg(not(any(unix, windows)))]
+compile_error!("`selvedge-hyper` needs sockets, which `selvedge` has only on Unix and Windows");
 
 #[cfg(feature = "client")]
 mod attempts;

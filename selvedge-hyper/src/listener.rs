@@ -1,7 +1,9 @@
 //! The sources of a server's connections.
 use crate::SelvedgeIo;
 use hyper::rt::{Read, Write};
-use selvedge::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use selvedge::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use selvedge::net::{UnixListener, UnixStream};
 use std::{
     io,
     task::{Context, Poll, ready},
@@ -57,6 +59,7 @@ impl Listener for TcpListener {
     }
 }
 
+#[cfg(unix)]
 impl Listener for UnixListener {
     type Io = SelvedgeIo<UnixStream>;
 

@@ -5,7 +5,11 @@ pub mod io;
 pub mod join;
 mod join_set;
 mod macros;
-#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(
+    feature = "net",
+    any(unix, windows),
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
 pub mod net;
 pub mod runtime;
 #[cfg(feature = "macros")]
@@ -28,7 +32,7 @@ pub use join_set::JoinSet;
 #[cfg(feature = "net")]
 #[doc(hidden)]
 pub use net_driver::checks;
-#[cfg(all(feature = "net", unix))]
+#[cfg(all(feature = "net", any(unix, windows)))]
 #[doc(inline)]
 pub use net_driver::signal;
 #[doc(inline)]

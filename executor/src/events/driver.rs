@@ -114,14 +114,14 @@ impl Events {
 
     /// Sets how many events of sockets a thread collects at once.
     pub(crate) fn set_max_events(&self, max: usize) {
-        #[cfg(unix)]
+        #[cfg(any(unix, windows))]
         self.0.set_max_events(max);
         let _ = max;
     }
 
     /// Sets how the driver runs closures that block.
     pub(crate) fn set_blocking(&self, run: fn(Box<dyn FnOnce() + Send>)) {
-        #[cfg(unix)]
+        #[cfg(any(unix, windows))]
         self.0.set_blocking(run);
         let _ = run;
     }

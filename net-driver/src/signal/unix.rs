@@ -17,96 +17,33 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! One thread wakes the listeners of all signals. It reads from a socket to which the signal
-//! handlers write. The rules are:
-//!
-//! 1. A handler sets the signal's `pending` flag, and then writes a byte to the socket. It calls
-//!    nothing else: a handler may interrupt any code. If the socket is full, the thread has bytes
-//!    to read anyway.
-//! 2. The thread reads the bytes, and takes the flag of each pending signal. It adds 1 to the
-//!    version of that signal, then takes the wakers of the signal's listeners, and wakes them.
-//! 3. A listener that finds the version unchanged stores its waker under the lock, and after that
-//!    looks at the version again. So either the listener sees the new version, or the thread finds
-//!    the waker. The listener keeps the index of its waker, so it never searches for it.
-//! 4. A signal publishes no memory, just as a signal from another process does not. So all
-//!    orderings are Relaxed: the socket orders a flag before its byte, and the lock orders the two
-//!    sides of rule 3.
-use crate::list::{self, List};
+//! One thread wakes the listeners of all signals ([`listener`](super::listener)). It reads from a
+//! socket to which the signal handlers write a byte. A handler calls nothing else, as it may
+//! interrupt any code. If the socket is full, the thread has bytes to read anyway. The socket orders
+//! a signal's flag before its byte.
+use super::listener::{Listener, Slot, lock};
 use signal_hook_registry::FORBIDDEN;
 use std::{
     fmt,
     future::poll_fn,
     io::{self, Read},
-    mem,
     os::{
         fd::{AsRawFd, RawFd},
         raw::c_int,
         unix::net::UnixStream,
     },
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    task::{Context, Poll, Waker, ready},
+    sync::Mutex,
+    task::{Context, Poll},
     thread,
 };
-use sync_shim::panics::contain;
 
 /// Signals have numbers below this.
 const SIGNALS: usize = 128;
 
-/// The listeners of a signal.
-struct Slot {
-    pending: AtomicBool,
-    version: AtomicU64,
-    /// An entry for each listener that has waited, until the listener is dropped. The entry is
-    /// `None` once the waker was taken. The thread walks all entries for each signal, under the
-    /// lock. Dropped listeners leave free entries, which stay until the last listener has left. So
-    /// a single listener that lives long keeps the highest number of entries so far.
-    wakers: Mutex<List<Option<Waker>>>,
-    has_handler: Mutex<bool>,
-}
-
-static SLOTS: [Slot; SIGNALS] = [const {
-    Slot {
-        pending: AtomicBool::new(false),
-        version: AtomicU64::new(0),
-        wakers: Mutex::new(List::new()),
-        has_handler: Mutex::new(false),
-    }
-}; SIGNALS];
-
-impl Slot {
-    /// Stores a listener's waker in the listener's entry, or in a new one. Returns the old waker,
-    /// which the caller drops without the lock.
-    fn store_waker(&self, entry: &mut Option<usize>, waker: Waker) -> Option<Waker> {
-        let mut wakers = lock(&self.wakers);
-        match entry {
-            Some(at) => wakers[*at].replace(waker),
-            None => {
-                *entry = Some(wakers.insert(Some(waker)));
-                None
-            }
-        }
-    }
-
-    /// Takes the wakers of all listeners that wait.
-    fn take_wakers(&self) -> Vec<Waker> {
-        let listeners = lock(&self.wakers).len();
-        // The memory comes from the allocator without the lock, unless listeners have come since.
-        let mut taken = Vec::with_capacity(listeners);
-        let mut wakers = lock(&self.wakers);
-        taken.extend(wakers.iter_mut().filter_map(|(_, waker)| waker.take()));
-        taken
-    }
-}
+static SLOTS: [Slot; SIGNALS] = [const { Slot::new() }; SIGNALS];
 
 /// The sending end of the thread's socket, once the thread exists.
 static SENDER: Mutex<Option<UnixStream>> = Mutex::new(None);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The number of a signal.
 ///
@@ -194,8 +131,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     if !*has_handler && !sync_shim::sim::is_simulated() {
         let socket = start_thread()?;
         let handler = move || {
-            // Ordering: Relaxed (rule 4). The byte that follows makes the thread look.
-            slot.pending.store(true, Relaxed);
+            slot.set_pending();
             // SAFETY: the byte can be read, and the socket is never closed. A handler may call
             // `write`, which does not wait, because the socket is non-blocking.
             unsafe { libc::write(socket, [1_u8].as_ptr().cast(), 1) };
@@ -206,10 +142,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     }
     drop(has_handler);
     Ok(Signal {
-        slot,
-        // Ordering: Relaxed (rule 4).
-        seen: slot.version.load(Relaxed),
-        entry: None,
+        listener: Listener::new(slot),
         kind,
     })
 }
@@ -239,18 +172,7 @@ fn wake_listeners(mut from_handlers: UnixStream) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             _ => return,
         }
-        for slot in &SLOTS {
-            // Ordering: Relaxed (rule 4): a cheap look before the swap.
-            if slot.pending.load(Relaxed) && slot.pending.swap(false, Relaxed) {
-                // Ordering: Relaxed (rule 4).
-                slot.version.fetch_add(1, Relaxed);
-                let wakers = slot.take_wakers();
-                for waker in wakers {
-                    // A panic of a waker must not end the thread.
-                    contain(|| waker.wake());
-                }
-            }
-        }
+        SLOTS.iter().for_each(Slot::deliver);
     }
 }
 
@@ -269,11 +191,7 @@ fn wake_listeners(mut from_handlers: UnixStream) {
 /// ```
 #[must_use = "a listener does nothing unless it is polled"]
 pub struct Signal {
-    slot: &'static Slot,
-    /// The version that the listener has seen last.
-    seen: u64,
-    /// The index of this listener's entry in `wakers`, once it has waited.
-    entry: Option<usize>,
+    listener: Listener,
     kind: SignalKind,
 }
 
@@ -296,36 +214,7 @@ impl Signal {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
-        let progress = ready!(coop_budget::poll_proceed(cx));
-        if !self.has_new() {
-            let waker = cx.waker().clone();
-            let old = self.slot.store_waker(&mut self.entry, waker);
-            // The drop of a waker is user code, so it does not run under the lock.
-            drop(old);
-            // Rule 3.
-            if !self.has_new() {
-                return Poll::Pending;
-            }
-        }
-        progress.made_progress();
-        Poll::Ready(Some(()))
-    }
-
-    /// Returns whether the signal has come in since the last call, or since the listener was made.
-    fn has_new(&mut self) -> bool {
-        // Ordering: Relaxed (rule 4).
-        let version = self.slot.version.load(Relaxed);
-        mem::replace(&mut self.seen, version) != version
-    }
-}
-
-impl Drop for Signal {
-    fn drop(&mut self) {
-        if let Some(at) = self.entry {
-            let waker = list::remove(&mut lock(&self.slot.wakers), at);
-            // The lock is free again: the drop of a waker is user code.
-            drop(waker);
-        }
+        self.listener.poll_recv(cx)
     }
 }
 

@@ -157,7 +157,11 @@ impl Builder {
 ///     .build()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(
+    feature = "net",
+    any(unix, windows),
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
 #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
 impl Builder {
     /// Lets [`build`](Self::build) open the kernel objects that sockets need. If the kernel refuses
