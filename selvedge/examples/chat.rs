@@ -13,15 +13,14 @@ use async_channel::{Receiver, Sender, TrySendError};
 use futures::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, io::BufReader};
 use selvedge::{
     JoinSet, Runtime,
-    net::{AsyncFd, TcpListener, TcpStream, tcp::OwnedWriteHalf},
-    spawn,
+    net::{TcpListener, TcpStream, tcp::OwnedWriteHalf},
+    signal, spawn,
     time::{Duration, sleep, timeout},
     yield_now,
 };
 use std::{
     collections::HashMap,
-    io::{self, Read, Write},
-    os::unix::net::UnixStream,
+    io,
     process::ExitCode,
     sync::{Arc, Mutex},
 };
@@ -199,21 +198,13 @@ async fn serve(chat: Arc<Chat>, id: u64, stream: TcpStream) {
 }
 
 /// Returns a future that waits for Ctrl-C. From this call on Ctrl-C does not kill the process.
-fn interrupted() -> io::Result<impl Future<Output = io::Result<()>>> {
-    let (receive, send) = UnixStream::pair()?;
-    receive.set_nonblocking(true)?;
-    send.set_nonblocking(true)?;
-    let action = move || {
-        let _ = (&send).write(&[0]);
-    };
-    // SAFETY: the action only writes to a descriptor, and a signal handler may do that.
-    unsafe { signal_hook_registry::register(libc::SIGINT, action) }?;
-    let receive = AsyncFd::new(receive)?;
+fn interrupted() -> io::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut pressed = signal::unix::signal(signal::unix::SignalKind::interrupt())?;
+    #[cfg(windows)]
+    let mut pressed = signal::windows::ctrl_c()?;
     Ok(async move {
-        let read = receive.async_io(selvedge::net::Interest::READABLE, |mut pipe| {
-            pipe.read(&mut [0])
-        });
-        read.await.map(drop)
+        pressed.recv().await;
     })
 }
 
@@ -247,8 +238,7 @@ fn listen(address: String) -> io::Result<()> {
                     members.spawn(serve(chat.clone(), id, stream));
                 }
                 futures::future::Either::Left((Err(error), _)) => eprintln!("accept: {error}"),
-                futures::future::Either::Right((done, _)) => {
-                    done?;
+                futures::future::Either::Right(((), _)) => {
                     break;
                 }
             }

@@ -21,6 +21,7 @@ use std::{
 };
 use walk::{Event, Walk};
 
+mod identity;
 mod line;
 mod walk;
 

@@ -1,4 +1,5 @@
 //! The tasks: one for each directory, one for each file.
+use crate::identity::{self, Identity};
 use async_channel::{Receiver, Sender};
 use selvedge::{fs, spawn_blocking, spawn_detached};
 use sha2::{Digest, Sha256};
@@ -6,7 +7,6 @@ use std::{
     fs::{File, FileType},
     future::Future,
     io::{self, Read},
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     pin::Pin,
     sync::Arc,
@@ -44,12 +44,12 @@ pub struct Walk {
 /// A directory on the way from the root to the current directory, both included. A link may lead
 /// back to such a directory, and the walk must not follow that link.
 struct Ancestor {
-    id: (u64, u64),
+    id: Identity,
     parent: Option<Arc<Ancestor>>,
 }
 
 struct Entries {
-    directories: Vec<(PathBuf, (u64, u64))>,
+    directories: Vec<(PathBuf, Identity)>,
     files: Vec<PathBuf>,
     problems: Vec<(PathBuf, String)>,
 }
@@ -67,10 +67,10 @@ impl Walk {
         }
         let walk = Self { events, permits };
         spawn_detached(async move {
-            match fs::metadata(&root).await {
-                Ok(meta) => {
-                    let (id, parent) = ((meta.dev(), meta.ino()), None);
-                    let here = Arc::new(Ancestor { id, parent });
+            match identity::metadata(&root).await {
+                Ok((_, id)) => {
+                    let id = id.unwrap_or_default(); // The walk says so if it is no directory.
+                    let here = Arc::new(Ancestor { id, parent: None });
                     walk.directory(root, here, skip).await;
                 }
                 Err(error) => walk.problem(root, error.to_string()).await,
@@ -125,7 +125,7 @@ impl Walk {
             }
             self.send(Event::Files(entries.files.len() as u64)).await;
             for (path, id) in entries.directories {
-                if here.leads_back_to(id) {
+                if here.leads_back_to(&id) {
                     self.problem(path, "a link back into its own parents".into())
                         .await;
                     continue;
@@ -195,10 +195,10 @@ impl Drop for Permit<'_> {
 }
 
 impl Ancestor {
-    fn leads_back_to(&self, id: (u64, u64)) -> bool {
+    fn leads_back_to(&self, id: &Identity) -> bool {
         let mut at = Some(self);
         while let Some(ancestor) = at {
-            if ancestor.id == id {
+            if ancestor.id == *id {
                 return true;
             }
             at = ancestor.parent.as_deref();
@@ -242,9 +242,9 @@ async fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
             entries.files.push(path);
             continue;
         }
-        match fs::metadata(&path).await {
-            Ok(meta) if meta.is_dir() => entries.directories.push((path, (meta.dev(), meta.ino()))),
-            Ok(meta) if meta.is_file() => entries.files.push(path),
+        match identity::metadata(&path).await {
+            Ok((_, Some(id))) => entries.directories.push((path, id)),
+            Ok((meta, None)) if meta.is_file() => entries.files.push(path),
             // A named pipe cannot be hashed: the open would wait for a writer.
             Ok(_) => entries
                 .problems
