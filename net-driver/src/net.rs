@@ -21,6 +21,9 @@
 //! }).unwrap();
 //! ```
 //!
+//! On Windows there are the sockets of TCP and UDP, and lookups. Unix sockets, pipes, named pipes
+//! and `AsyncFd` are not there.
+//!
 //! # Panics
 //! Making a socket panics on a thread without a current driver.
 //!
@@ -33,7 +36,7 @@
 //!
 //! # Duplicates
 //! A duplicate of a socket's descriptor, such as one for a child process (`try_clone_to_owned` of
-//! [`AsFd`](std::os::fd::AsFd)), must not outlive the socket. If it should, call `into_std` first,
+//! `AsFd`), must not outlive the socket. If it should, call `into_std` first,
 //! and duplicate the descriptor of the result. If no duplicate is open, the close of a socket takes
 //! the socket out of the kernel's poller. Otherwise the kernel reports the socket's events until
 //! the last duplicate is closed, and each of them wakes a worker for nothing. A duplicate of a

@@ -1,12 +1,12 @@
-//! Sockets, under tokio's names, from [`net_driver::net`]. The feature `net` needs Unix.
+//! Sockets, under tokio's names, from [`net_driver::net`]. On Unix and Windows.
 //!
 //! A socket is made in a task, in a runtime's `block_on`, or where a runtime's
 //! [`Handle`](crate::Handle) was entered. The socket belongs to that runtime. One idle worker of
 //! the runtime waits for all of its sockets, in the kernel's poller. A busy worker looks at the
 //! sockets between its tasks. Each operation is charged to the task's budget.
 //!
-//! The streams have `AsyncRead` and `AsyncWrite` of [`io`](crate::io), of `futures-io` and, with the
-//! feature `tokio`, of tokio.
+//! The streams have `AsyncRead` and `AsyncWrite` of [`io`](crate::io), of `futures-io` and, with
+//! the feature `tokio`, of tokio.
 //!
 //! Names of hosts are looked up on the threads of [`spawn_blocking`](crate::spawn_blocking).
 //!

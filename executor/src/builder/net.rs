@@ -21,7 +21,7 @@ impl Builder {
     /// Lets [`build`](Self::build) make the kernel objects that sockets need. If the kernel refuses
     /// them, `build` returns the error. Sockets also work without this setting: the first socket
     /// then makes these objects, and the call that makes the socket returns the error. This method
-    /// exists where sockets exist: with the feature `net`, on Unix.
+    /// exists where sockets exist: with the feature `net`, on Unix and Windows.
     ///
     /// ```
     /// use net_driver::net::TcpListener;

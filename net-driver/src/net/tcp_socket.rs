@@ -275,8 +275,8 @@ options::ip_options!(
 );
 
 handle::impl_as_handle!(
-    /// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes,
-    /// unless the socket is exempt: see [duplicates](super#duplicates).
+    /// A duplicate of the descriptor must not outlive the stream or listener that the socket
+    /// becomes, unless the socket is exempt: see [duplicates](super#duplicates).
     [] TcpSocket, socket
 );
 

@@ -1,4 +1,4 @@
-//! What waits for a signal, on any system.
+//! A listener waits for a signal, on any system.
 //!
 //! 1. A handler sets the signal's `pending` flag, and then calls the thread of the signals.
 //! 2. The thread takes the flag of each pending signal. It adds 1 to the version of that signal,

@@ -7,15 +7,19 @@ use std::{
     fmt,
     future::poll_fn,
     io,
-    os::raw::c_int,
+    sync::OnceLock,
     task::{Context, Poll},
-    thread,
+    thread::{self, Thread},
+};
+use windows_sys::{
+    Win32::System::Console::{CTRL_C_EVENT, SetConsoleCtrlHandler},
+    core::BOOL,
 };
 
-/// The number of Ctrl-C, in the runtime library of C.
-const SIGINT: c_int = 2;
-
 static SLOT: Slot = Slot::new();
+
+/// The thread that wakes the listeners.
+static THREAD: OnceLock<Thread> = OnceLock::new();
 
 /// Makes a listener for Ctrl-C. The listener receives what is pressed from now on.
 ///
@@ -27,27 +31,41 @@ static SLOT: Slot = Slot::new();
 pub fn ctrl_c() -> io::Result<CtrlC> {
     let mut has_handler = lock(&SLOT.has_handler);
     if !*has_handler {
-        let thread = thread::Builder::new().name("signals".into()).spawn(|| {
-            loop {
-                thread::park();
-                SLOT.deliver();
-            }
-        })?;
-        let handler = move || {
-            SLOT.set_pending();
-            thread.thread().unpark();
-        };
-        // SAFETY: the handler runs on a thread of its own, so it may do what any code may.
-        unsafe { signal_hook_registry::register(SIGINT, handler) }?;
+        if THREAD.get().is_none() {
+            let builder = thread::Builder::new().name("signals".into());
+            let thread = builder.spawn(wake_listeners)?.thread().clone();
+            let _ = THREAD.set(thread); // The lock is held, so nobody else has set it.
+        }
+        // SAFETY: the handler has the signature that the system asks for.
+        if unsafe { SetConsoleCtrlHandler(Some(handle), 1) } == 0 {
+            return Err(io::Error::last_os_error());
+        }
         *has_handler = true;
     }
     drop(has_handler);
     Ok(CtrlC(Listener::new(&SLOT)))
 }
 
+fn wake_listeners() {
+    loop {
+        thread::park();
+        SLOT.deliver();
+    }
+}
+
+/// Returns whether the event is handled.
+unsafe extern "system" fn handle(event: u32) -> BOOL {
+    if event != CTRL_C_EVENT {
+        return 0;
+    }
+    SLOT.set_pending();
+    THREAD.get().inspect(|thread| thread.unpark());
+    1
+}
+
 /// Receives Ctrl-C: see [`ctrl_c`].
 ///
-/// What is pressed between two polls of the listener counts as once.
+/// All that is pressed between two polls of the listener counts as one Ctrl-C.
 #[must_use = "a listener does nothing unless it is polled"]
 pub struct CtrlC(Listener);
 

@@ -1,4 +1,4 @@
-//! What tells whether two paths lead to one directory.
+//! The identity of a directory: two paths with one identity lead to the same one.
 use selvedge::fs;
 use std::{fs::Metadata, io, path::Path};
 
