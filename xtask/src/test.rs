@@ -246,7 +246,8 @@ fn large() -> Result<bool> {
 /// - On the backends of ThreadSanitizer and shuttle it checks that all published crates with models
 ///   build. On that of ThreadSanitizer it also runs the shim's own tests. It builds no other tests
 ///   on these two backends, as the tests would not run.
-/// - At last it tests the sockets over the poller of Unix systems other than Linux.
+/// - At last it tests the sockets over the poller of Unix systems other than Linux, and over that of
+///   systems without edge-triggered events, such as Windows.
 fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
@@ -256,12 +257,13 @@ fn backends() -> Result<bool> {
         .collect();
     let shim = ["--package", "sync-shim"];
     let sockets = ["--package", "net-driver"];
-    let steps: [(&str, &[&str], &[&str]); 5] = [
+    let steps: [(&str, &[&str], &[&str]); 6] = [
         ("count", &["test", "count"], &all),
         ("tsan", &["check"], &all),
         ("tsan", &["test"], &shim),
         ("shuttle", &["check"], &all),
         ("polling", &["test", "--tests"], &sockets),
+        ("polling --cfg selvedge_one_shot", &["test", "--tests"], &sockets),
     ];
     for (backend, command, packages) in steps {
         let mut cargo = cargo();
