@@ -221,7 +221,7 @@ impl<T: sealed::Stream> rt::Write for SelvedgeIo<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use crate::WriteTimedOut;
