@@ -9,15 +9,15 @@
 use crate::sys::Fd;
 
 /// For each number, the index of the slot whose registration was made last.
-#[cfg(not(selvedge_sim))]
+#[cfg(not(any(selvedge_sim, windows)))]
 #[derive(Debug, Default)]
 pub(crate) struct Owners(Vec<u32>);
 
 /// No slot has this index.
-#[cfg(not(selvedge_sim))]
+#[cfg(not(any(selvedge_sim, windows)))]
 const NONE: u32 = u32::MAX;
 
-#[cfg(not(selvedge_sim))]
+#[cfg(not(any(selvedge_sim, windows)))]
 impl Owners {
     /// Returns whether a live registration owns the number.
     pub(crate) fn has(&self, fd: Fd) -> bool {
@@ -32,7 +32,7 @@ impl Owners {
     /// Makes the registration in the slot `index` the owner of a number. The descriptor is open:
     /// the table has room for each number up to the highest one that was ever open.
     pub(crate) fn set(&mut self, fd: Fd, index: u32) {
-        let Some(at) = place(fd) else {
+        let Ok(at) = usize::try_from(fd) else {
             return;
         };
         if self.0.len() <= at {
@@ -43,35 +43,25 @@ impl Owners {
 
     /// Ends the ownership of the registration in the slot `index`, if it owns the number.
     pub(crate) fn remove(&mut self, fd: Fd, index: u32) {
-        let owner = place(fd).and_then(|at| self.0.get_mut(at));
+        let at = usize::try_from(fd).ok();
+        let owner = at.and_then(|at| self.0.get_mut(at));
         if let Some(owner) = owner.filter(|owner| **owner == index) {
             *owner = NONE;
         }
     }
 
     fn get(&self, fd: Fd) -> Option<&u32> {
-        self.0.get(place(fd)?)
+        self.0.get(usize::try_from(fd).ok()?)
     }
 }
 
-/// Returns the place of a number. Windows counts handles in steps of four, and has no more than 2²⁴
-/// of them. A number beyond has no place, and so never an owner.
-fn place(fd: Fd) -> Option<usize> {
-    let at = usize::try_from(fd).ok()?;
-    if cfg!(windows) {
-        Some(at / 4).filter(|at| *at < 1 << 24)
-    } else {
-        Some(at)
-    }
-}
-
-/// The same table for simulated descriptors. Their numbers are so high that a vector would take
-/// some hundred kilobytes of each simulated host.
-#[cfg(selvedge_sim)]
+/// The same table for simulated descriptors, and for Windows. Their numbers are so high that a
+/// vector would take some hundred kilobytes of each simulated host. Those of Windows may be any.
+#[cfg(any(selvedge_sim, windows))]
 #[derive(Debug, Default)]
 pub(crate) struct Owners(std::collections::BTreeMap<Fd, u32>);
 
-#[cfg(selvedge_sim)]
+#[cfg(any(selvedge_sim, windows))]
 impl Owners {
     pub(crate) fn has(&self, fd: Fd) -> bool {
         self.0.contains_key(&fd)
@@ -82,9 +72,11 @@ impl Owners {
     }
 
     pub(crate) fn set(&mut self, fd: Fd, index: u32) {
-        if fd >= 0 {
-            self.0.insert(fd, index);
+        #[cfg(unix)]
+        if fd < 0 {
+            return;
         }
+        self.0.insert(fd, index);
     }
 
     pub(crate) fn remove(&mut self, fd: Fd, index: u32) {
@@ -122,7 +114,10 @@ mod tests {
             owners.remove(fd, 0);
             assert!(!owners.has(fd) && !owners.is(fd, 0));
         }
-        owners.set(INVALID, 0);
-        assert!(!owners.has(INVALID));
+        #[cfg(unix)]
+        {
+            owners.set(INVALID, 0);
+            assert!(!owners.has(INVALID));
+        }
     }
 }
