@@ -93,16 +93,16 @@ mod tests {
     #[test]
     fn number_belongs_to_its_last_registration() {
         let mut owners = Owners::default();
-        owners.remove(12, 0);
-        assert!(!owners.has(12) && !owners.is(12, 0));
-        owners.set(12, 0);
-        owners.set(12, 7);
-        assert!(owners.has(12) && !owners.has(8) && !owners.has(16));
-        owners.remove(12, 0);
-        assert!(!owners.is(12, 0), "the number has passed on");
-        assert!(owners.is(12, 7));
-        owners.remove(12, 7);
-        assert!(!owners.has(12) && !owners.is(12, 7));
+        owners.remove(3, 0);
+        assert!(!owners.has(3) && !owners.is(3, 0));
+        owners.set(3, 0);
+        owners.set(3, 7);
+        assert!(owners.has(3) && !owners.has(2) && !owners.has(4));
+        owners.remove(3, 0);
+        assert!(!owners.is(3, 0), "the number has passed on");
+        assert!(owners.is(3, 7));
+        owners.remove(3, 7);
+        assert!(!owners.has(3) && !owners.is(3, 7));
     }
 
     /// Fails if a call panics for a number that no open descriptor can have.
