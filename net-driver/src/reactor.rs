@@ -155,11 +155,15 @@ impl<S: Sys> Reactor<S> {
         let slot = self.slab.get(id.index);
         slot.dispatch(id.generation, ready, out);
         if self.arm(id).is_err() {
-            // No event would come. So each direction counts as ready, and an operation that then
-            // has to wait gets the error.
-            let both = Ready::READABLE | Ready::WRITABLE;
-            slot.dispatch(id.generation, both, out);
+            self.assume_ready(id, out);
         }
+    }
+
+    /// Makes each direction of a source ready that could not be armed, as no event would come. So
+    /// each task that waits is woken. An operation that then has to wait gets the error.
+    pub(crate) fn assume_ready(&self, id: SourceId, out: &mut VecDeque<Waker>) {
+        let both = Ready::READABLE | Ready::WRITABLE;
+        self.slab.get(id.index).dispatch(id.generation, both, out);
     }
 
     /// Arms a source for the directions that are not ready, on a system that is one-shot (rule 5

@@ -21,9 +21,10 @@ use crate::{
     sys::{Fd, Sys},
 };
 use std::{
+    collections::VecDeque,
     future::poll_fn,
     io,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 use sync_shim::sync::Arc;
 
@@ -156,7 +157,16 @@ impl<S: Sys> Registration<S> {
     /// Fails if the system refuses to arm the source, which then announces nothing.
     fn clear(&self, seen: Snapshot, interest: Interest) -> io::Result<()> {
         self.slot().clear(seen, interest);
-        self.reactor.arm(self.id)
+        self.arm()
+    }
+
+    /// Arms the source on a one-shot system. If that fails, wakes the tasks that wait.
+    fn arm(&self) -> io::Result<()> {
+        self.reactor.arm(self.id).inspect_err(|_| {
+            let mut wakers = VecDeque::new();
+            self.reactor.assume_ready(self.id, &mut wakers);
+            wakers.into_iter().for_each(Waker::wake);
+        })
     }
 
     /// Clears the readiness of `interest` that `seen` shows, except that of a closed direction:
@@ -165,7 +175,7 @@ impl<S: Sys> Registration<S> {
     /// Fails as [`clear`](Self::clear).
     pub(crate) fn clear_for_user(&self, seen: Snapshot, interest: Interest) -> io::Result<()> {
         self.slot().clear_for_user(seen, interest);
-        self.reactor.arm(self.id)
+        self.arm()
     }
 
     /// Returns the readiness, without a wait.

@@ -1,8 +1,8 @@
 //! Signals of the process, under tokio's names. On Windows, Ctrl-C alone.
 //!
-//! A signal's handler sets a flag and writes a byte to a socket. One thread of the process reads
-//! that socket and wakes the listeners. The first listener starts this thread. A listener needs no
-//! driver, so it works in any runtime, and may outlive each of them.
+//! On Unix a signal's handler sets a flag and writes a byte to a socket. One thread of the process
+//! reads that socket and wakes the listeners. The first listener starts this thread. A listener
+//! needs no driver, so it works in any runtime, and may outlive each of them.
 //!
 //! From the first listener for a signal on, the process no longer dies of that signal, also after
 //! all listeners are dropped.

@@ -11,10 +11,12 @@
 //!    the caller means. A `wait` returns whether a `wake` has ended it.
 //! 5. A system without edge-triggered events is *one-shot*: an event of a source disarms the
 //!    source, in both directions. The reactor [arms](Sys::arm) it again, for the directions that
-//!    are not ready, after each event, and after each operation that has cleared a readiness. An
-//!    arming asks for the state and not for its growth, so an event comes at once if a direction is
-//!    ready. The readiness is read, and the source is armed, in one hold of a lock. So of two
-//!    threads that arm a source, the second one sees the change of either.
+//!    are not ready, after each event, and after each operation that has cleared a readiness. A
+//!    source that is ready in both directions stays disarmed. An arming asks for the state and not
+//!    for its growth, so an event comes at once if a direction is ready. The readiness is read, and
+//!    the source is armed, in one hold of the system's lock. So of two threads that arm a source,
+//!    the second one sees the change of either. An arming also reaches a wait that has begun, or is
+//!    about to.
 use crate::Ready;
 use std::{io, time::Duration};
 
@@ -95,7 +97,8 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
 
     /// Arms the source that is registered under this token, for events of the states that `wanted`
     /// returns: readable, writable, both, or none (rule 5). Does nothing if no source has the
-    /// token, because its registration has ended, or if the system is not one-shot.
+    /// token, because its registration has ended, or if the system is not one-shot. Windows mostly
+    /// tells an error to the next wait, which cannot name the source.
     fn arm(&self, _token: u64, _wanted: impl FnOnce() -> Ready) -> io::Result<()> {
         Ok(())
     }

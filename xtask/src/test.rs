@@ -263,7 +263,11 @@ fn backends() -> Result<bool> {
         ("tsan", &["test"], &shim),
         ("shuttle", &["check"], &all),
         ("polling", &["test", "--tests"], &sockets),
-        ("polling --cfg selvedge_one_shot", &["test", "--tests"], &sockets),
+        (
+            "polling --cfg selvedge_one_shot",
+            &["test", "--tests"],
+            &sockets,
+        ),
     ];
     for (backend, command, packages) in steps {
         let mut cargo = cargo();

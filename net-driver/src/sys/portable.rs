@@ -20,10 +20,16 @@
 //!
 //! # One-shot systems
 //!
-//! `polling` disarms a source when it takes the source's event from the system. `armed` has the
+//! `polling` disarms a source when it takes the source's event from the system. `fds` has the
 //! number of the descriptor for each token, since an event names only the token. It is locked
 //! during each call that makes, arms or ends a registration. So an arming that follows the end of a
 //! registration finds no number, and never arms another source that has got the number since.
+//!
+//! On Windows `polling` queues an arming if it finds that no thread waits. The queue is read at the
+//! begin of a wait. A thread that arms a source while another one begins to wait may thus be too
+//! late for the queue, and see no waiter. So the thread that waits sets `is_waiting` before, and a
+//! thread that has armed a source ends the wait of a thread that has set it: by the fences, the
+//! wait finds the arming in the queue, or the arming finds the mark.
 use super::{Fd, Sys};
 use crate::Ready;
 use polling::{Event, Events, PollMode};
@@ -34,7 +40,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError, TryLockError},
     time::Duration,
 };
-use sync_shim::atomic::{AtomicBool, Ordering::SeqCst};
+use sync_shim::atomic::{
+    AtomicBool,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
 
 /// Whether this stands for a system without edge-triggered events.
 const ONE_SHOT: bool = cfg!(any(windows, selvedge_one_shot));
@@ -52,7 +62,9 @@ pub(crate) struct Portable {
     poller: polling::Poller,
     is_woken: AtomicBool,
     /// The descriptor of each token, on a one-shot system.
-    armed: Mutex<HashMap<u64, Fd>>,
+    fds: Mutex<HashMap<u64, Fd>>,
+    /// Whether a thread waits, or is about to.
+    is_waiting: AtomicBool,
     /// Locked by the thread that waits.
     waiting: Mutex<Waiting>,
 }
@@ -83,7 +95,8 @@ impl Sys for Portable {
         Ok(Self {
             poller,
             is_woken: AtomicBool::new(false),
-            armed: Mutex::default(),
+            fds: Mutex::default(),
+            is_waiting: AtomicBool::new(false),
             waiting: Mutex::new(Waiting {
                 events: Events::with_capacity(FIRST_CAPACITY),
                 left_over: VecDeque::new(),
@@ -93,12 +106,11 @@ impl Sys for Portable {
 
     fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
         let interest = Event::all(key(token)?);
-        #[cfg(unix)]
-        if fd < 0 {
-            // `polling` panics at −1: no `BorrowedFd` may have that number.
-            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        if is_invalid(fd) {
+            // No borrowed handle may have this number, so `polling` panics, or is undefined.
+            return Err(io::Error::from_raw_os_error(NO_HANDLE));
         }
-        let mut armed = self.lock_armed();
+        let mut fds = ONE_SHOT.then(|| self.lock_fds());
         // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
         // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
         // false. The owner of an `AsyncFd`'s descriptor may close it earlier, by safe code.
@@ -112,35 +124,48 @@ impl Sys for Portable {
             // if there is no entry.
             let _ = self.delete(fd);
         }
-        if added.is_ok() {
-            note(&mut armed, fd, token);
+        if let (Ok(()), Some(fds)) = (&added, &mut fds) {
+            fds.insert(token, fd);
+            self.call_waiter();
         }
         added
     }
 
     fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
         let interest = Event::all(key(token)?);
-        let mut armed = self.lock_armed();
+        let mut fds = ONE_SHOT.then(|| self.lock_fds());
         self.modify(fd, interest)?;
-        armed.retain(|_, of| *of != fd);
-        note(&mut armed, fd, token);
+        if let Some(fds) = &mut fds {
+            fds.retain(|_, of| *of != fd);
+            fds.insert(token, fd);
+            self.call_waiter();
+        }
         Ok(())
     }
 
     fn deregister(&self, fd: Fd, token: u64) -> io::Result<()> {
-        let mut armed = self.lock_armed();
-        armed.remove(&token);
+        let mut fds = ONE_SHOT.then(|| self.lock_fds());
+        if let Some(fds) = &mut fds {
+            fds.remove(&token);
+        }
         self.delete(fd)
     }
 
     fn arm(&self, token: u64, wanted: impl FnOnce() -> Ready) -> io::Result<()> {
-        let armed = self.lock_armed();
-        let (Some(fd), Ok(key)) = (armed.get(&token), key(token)) else {
+        let fds = self.lock_fds();
+        let (Some(fd), Ok(key)) = (fds.get(&token), key(token)) else {
             return Ok(());
         };
         let wanted = wanted();
+        if wanted.is_empty() {
+            // Its event has disarmed the source. Or it comes once more, for nothing. To arm a
+            // source for nothing would keep a wait busy, once the peer has reset the stream.
+            return Ok(());
+        }
         let event = Event::new(key, wanted.is_readable(), wanted.is_writable());
-        self.modify(*fd, event)
+        self.modify(*fd, event)?;
+        self.call_waiter();
+        Ok(())
     }
 
     fn wait(
@@ -163,7 +188,10 @@ impl Sys for Portable {
             if max > events.capacity() {
                 *events = Events::with_capacity(max);
             }
-            self.poller.wait(events, limit)?;
+            self.begin_wait();
+            let waited = self.poller.wait(events, limit);
+            // Ordering: Relaxed. An arming that misses it ends a later wait for nothing.
+            self.is_waiting.store(false, Relaxed);
             // Ordering: SeqCst pairs with `wake`. If this wait took the notification of a wake,
             // that wake's store comes before this swap. A wake sends no notification if it finds
             // the mark of an earlier one. If this wait cleared that mark, the wake's store comes
@@ -174,6 +202,8 @@ impl Sys for Portable {
                     .iter()
                     .map(|event| (event.key as u64, to_ready(&event))),
             );
+            // Events that came before the error are disarmed: the next wait hands them over.
+            waited?;
         }
         for _ in 0..max.max(1) {
             let Some((token, ready)) = left_over.pop_front() else {
@@ -194,8 +224,33 @@ impl Sys for Portable {
 }
 
 impl Portable {
-    fn lock_armed(&self) -> MutexGuard<'_, HashMap<u64, Fd>> {
-        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_fds(&self) -> MutexGuard<'_, HashMap<u64, Fd>> {
+        self.fds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the mark of a wait that is about to read the queue.
+    fn begin_wait(&self) {
+        if cfg!(windows) {
+            // Ordering: Relaxed, as the fence orders it.
+            self.is_waiting.store(true, Relaxed);
+            // Ordering: SeqCst pairs with `call_waiter`.
+            fence(SeqCst);
+        }
+    }
+
+    /// Ends the wait of another thread that may have read the queue before the arming that this
+    /// thread has just queued.
+    fn call_waiter(&self) {
+        if cfg!(windows) {
+            // Ordering: SeqCst pairs with `begin_wait`: this thread sees the mark, or the wait sees
+            // the arming in the queue.
+            fence(SeqCst);
+            // Ordering: Relaxed, as the fence orders it.
+            if self.is_waiting.load(Relaxed) {
+                // As in `wake`. The wait returns without a wake.
+                let _ = self.poller.notify();
+            }
+        }
     }
 
     fn modify(&self, fd: Fd, interest: Event) -> io::Result<()> {
@@ -211,12 +266,22 @@ impl Portable {
     }
 }
 
-/// Notes the descriptor of a token, on a one-shot system.
-fn note(armed: &mut HashMap<u64, Fd>, fd: Fd, token: u64) {
-    if ONE_SHOT {
-        armed.insert(token, fd);
-    }
+// A short read would clear a readiness without an arming.
+const _: () = assert!(!(ONE_SHOT && Portable::REPORTS_CLOSE));
+
+/// Returns whether no handle has this number.
+fn is_invalid(fd: Fd) -> bool {
+    #[cfg(unix)]
+    return fd < 0;
+    #[cfg(windows)]
+    return fd == Fd::MAX;
 }
+
+/// The error of a call that gets such a number: `EBADF`, or `WSAENOTSOCK`.
+#[cfg(unix)]
+const NO_HANDLE: i32 = libc::EBADF;
+#[cfg(windows)]
+const NO_HANDLE: i32 = 10_038;
 
 #[cfg(unix)]
 use std::os::fd::BorrowedFd as Borrowed;

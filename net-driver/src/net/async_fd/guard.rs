@@ -114,7 +114,7 @@ impl Found {
 
     fn clear(&self, registration: &Registration<Os>, interest: Interest) {
         if registration.id() == self.of {
-            // This fails on one-shot systems alone, on which there is no `AsyncFd`.
+            // This fails on one-shot systems alone. Then the tasks that wait are woken.
             let _ = registration.clear_for_user(self.seen, interest);
         }
     }

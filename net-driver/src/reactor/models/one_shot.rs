@@ -16,6 +16,7 @@ struct State {
     armed: Ready,
     bytes: usize,
     room: usize,
+    refuses: bool,
     events: VecDeque<(u64, Ready)>,
 }
 
@@ -94,6 +95,9 @@ impl<const IS_LOCKED: bool> Sys for OneShot<IS_LOCKED> {
             (self.0.lock(), wanted)
         };
         let mut state = state;
+        if state.refuses {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         if state.token == Some(token) {
             state.armed = wanted;
             state.fire();
@@ -252,4 +256,18 @@ fn end_racing_an_event_leaves_nothing_armed() {
         state.fire();
         assert!(state.events.is_empty(), "an event without a source");
     });
+}
+
+/// An operation that has to wait gets the error of a refused arming, and the other tasks that wait
+/// are woken: no event would come.
+#[test]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+fn refused_arming_fails_the_operation_and_wakes_others() {
+    let source = new_source::<true>();
+    let [reader, writer] = [Direction::Read, Direction::Write].map(|of| Task::new(&source, of));
+    assert!(writer.poll().is_pending());
+    source.reactor().sys().0.lock().refuses = true;
+    assert!(matches!(reader.poll(), Poll::Ready(Err(_))));
+    assert!(writer.flag.0.load(SeqCst), "nobody woke the writer");
+    assert!(matches!(writer.poll(), Poll::Ready(Err(_))));
 }

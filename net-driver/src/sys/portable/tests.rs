@@ -42,6 +42,14 @@ fn event_comes_once_until_the_source_is_armed() {
     assert_eq!(events(&sys, NOW), []);
     sys.arm(5, || Ready::READABLE | Ready::WRITABLE).unwrap();
     assert!(ready_of(&sys, 5, NOW).is_writable());
+    drop(other);
+    assert_eq!(events(&sys, NOW), []);
+    sys.arm(5, || Ready::EMPTY).unwrap();
+    assert_eq!(
+        events(&sys, NOW),
+        [],
+        "it hung up, and is armed for nothing"
+    );
     sys.deregister(one.as_raw_fd(), 5).unwrap();
     let unread = || unreachable!("the registration has ended");
     sys.arm(5, unread).unwrap();
