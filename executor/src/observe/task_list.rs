@@ -21,7 +21,12 @@ use crate::{
     groups::GroupRef,
     worker::scheduler::{Scheduler, Task},
 };
-use std::{borrow::Cow, mem, panic::Location};
+use std::{
+    borrow::Cow,
+    mem,
+    panic::Location,
+    time::{Duration, Instant},
+};
 use sync_shim::{
     CachePadded,
     atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -55,6 +60,9 @@ pub(crate) struct Entry {
     group: GroupRef,
     is_polled: AtomicBool,
     polls: AtomicU64,
+    made: Instant,
+    /// When the last poll began or ended, in nanoseconds since `made`. 0 before the first poll.
+    turned: AtomicU64,
 }
 
 /// A task's place in the list, which the task has as metadata (rule 2).
@@ -79,6 +87,8 @@ impl Entry {
             group: unsafe { scheduler.group_ref() },
             is_polled: AtomicBool::new(false),
             polls: AtomicU64::new(0),
+            made: sync_shim::time::now(),
+            turned: AtomicU64::new(0),
         }
     }
 
@@ -94,12 +104,28 @@ impl Entry {
         let polls = self.polls.load(Relaxed) + 1;
         // Ordering: as above; no other thread writes the count meanwhile.
         self.polls.store(polls, Relaxed);
+        self.note_turn();
     }
 
     /// Notes that a poll is over, before the task's run ends.
     pub(crate) fn end_poll(&self) {
+        self.note_turn();
         // Ordering: Relaxed, as in `begin_poll`.
         self.is_polled.store(false, Relaxed);
+    }
+
+    fn note_turn(&self) {
+        let nanos = sync_shim::time::since(self.made).as_nanos();
+        // Ordering: Relaxed, as in `begin_poll`.
+        self.turned
+            .store(u64::try_from(nanos).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// Returns the time since a poll began or ended last, or since the spawn.
+    fn since_turn(&self) -> Duration {
+        // Ordering: Relaxed, as the answer may be out of date anyway.
+        let turned = Duration::from_nanos(self.turned.load(Relaxed));
+        sync_shim::time::since(self.made).saturating_sub(turned)
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`Handle::tasks`]: what a look at the list of tasks returns.
 use crate::Handle;
-use std::{borrow::Cow, fmt, panic::Location};
+use std::{borrow::Cow, fmt, panic::Location, time::Duration};
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::Id;
 
@@ -67,6 +67,10 @@ pub struct TaskSnapshot {
     pub state: TaskState,
     /// How often the task was polled. A poll that goes on counts, too.
     pub polls: u64,
+    /// The time since the last poll ended, and so how long a waiting task has waited. While a
+    /// thread polls the task, the time since this poll began. Before the first poll, the time
+    /// since the spawn.
+    pub since: Duration,
 }
 
 impl fmt::Display for TaskSnapshot {
@@ -78,8 +82,20 @@ impl fmt::Display for TaskSnapshot {
         if let Some(group) = &self.group {
             write!(f, " of {group}")?;
         }
-        let Self { state, polls, .. } = self;
-        write!(f, ", {state} after {polls} polls, from {}", self.location)
+        let Self {
+            state,
+            polls,
+            since,
+            ..
+        } = self;
+        let s = if *polls == 1 { "" } else { "s" };
+        write!(f, ", {state} after {polls} poll{s}")?;
+        match (state, polls) {
+            (TaskState::Executing, _) => write!(f, ", for {since:.1?}")?,
+            (_, 0) => write!(f, ", spawned {since:.1?} ago")?,
+            _ => write!(f, ", the last one {since:.1?} ago")?,
+        }
+        write!(f, ", from {}", self.location)
     }
 }
 
@@ -138,6 +154,7 @@ impl Handle {
                 state,
                 // Ordering: Relaxed, as it is only a count.
                 polls: entry.polls.load(Relaxed),
+                since: entry.since_turn(),
             })
         });
         Some(snapshots.collect())

@@ -3,6 +3,7 @@ use std::{
     collections::HashSet,
     future::pending,
     sync::{Arc, Mutex, mpsc},
+    time::{Duration, Instant},
 };
 
 fn listing(workers: usize) -> Runtime {
@@ -44,6 +45,33 @@ fn named_task_is_listed_until_it_is_freed() {
     let _ = runtime.block_on(join);
     drop(runtime);
     assert!(tasks.find(number).is_none());
+}
+
+/// Fails if the time of a poll is not that of its end, or of its begin while it goes on.
+#[test]
+fn times_of_a_task_count_from_its_last_turn() {
+    const SPAN: Duration = Duration::from_millis(20);
+    let runtime = listing(1);
+    let spawned = Instant::now();
+    let (send, ended) = mpsc::channel();
+    let first = |runtime: &Runtime| runtime.handle().tasks().unwrap().remove(0);
+    let task = runtime.spawn(async move {
+        std::thread::sleep(2 * SPAN);
+        let listed = crate::Handle::current().tasks().unwrap().remove(0);
+        assert_eq!(listed.state, TaskState::Executing);
+        assert!(listed.since >= 2 * SPAN, "{listed}");
+        assert!(listed.to_string().contains(" after 1 poll, for "));
+        send.send(()).unwrap();
+        pending::<()>().await;
+    });
+    ended.recv().unwrap();
+    await_state(&runtime, TaskState::Waiting);
+    std::thread::sleep(SPAN);
+    let listed = first(&runtime);
+    assert!(listed.since >= SPAN, "{listed}");
+    assert!(listed.since <= spawned.elapsed() - 2 * SPAN, "{listed}");
+    assert!(listed.to_string().contains(" after 1 poll, the last one "));
+    drop(task);
 }
 
 /// Fails if freed tasks leave places in use, or if the list keeps more places than one round has
