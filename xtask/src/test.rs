@@ -246,8 +246,8 @@ fn large() -> Result<bool> {
 /// - On the backends of ThreadSanitizer and shuttle it checks that all published crates with models
 ///   build. On that of ThreadSanitizer it also runs the shim's own tests. It builds no other tests
 ///   on these two backends, as the tests would not run.
-/// - At last it tests the sockets over the poller of Unix systems other than Linux, and over that of
-///   systems without edge-triggered events, such as Windows.
+/// - At last it tests the sockets over the poller of Unix systems other than Linux, and over that
+///   of systems without edge-triggered events, such as Windows.
 fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
