@@ -31,6 +31,7 @@
 use crate::{
     BoxProcess, Context, ExitReason, Handle, InitError, Input, Mailbox, Pid, Process, SpawnError,
     events::{CoreOf, Pending},
+    guard::guarded,
     lane::Taken,
     pool,
     process::HandlerOf,
@@ -190,7 +191,8 @@ impl<P: Process> ProcessCell<P> {
         }
     }
 
-    /// Starts a new process. `self` is its token, which `start` submits if `init` succeeds.
+    /// Starts a new process. `self` is its token, which `start` submits if `init` succeeds, after a
+    /// call of `then`. A panic of `then` is dropped.
     pub(crate) fn start(
         self: Arc<Self>,
         handle: &Handle,
@@ -198,6 +200,7 @@ impl<P: Process> ProcessCell<P> {
         method: &str,
         input: Input,
         at: &'static Location<'static>,
+        then: impl FnOnce(Pid),
     ) -> Result<(), SpawnError> {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: a new cell's token is with the caller.
@@ -212,6 +215,7 @@ impl<P: Process> ProcessCell<P> {
             self.end(inner, ExitReason::failed(&error));
             return Err(error);
         }
+        guarded(|| then(self.pid));
         worker::submit(&handle.shared, Runnable(self));
         Ok(())
     }

@@ -87,8 +87,16 @@ impl Handle {
             drop(self.route(by, Signal::Watch { target }));
             return;
         }
+        self.add_monitor(by, target, || {
+            self.route(target, Signal::Monitor { by }).is_err()
+        });
+    }
+
+    /// Adds the half of `by`, a process here, and then that of the target by `refuses`, which
+    /// returns whether that half is refused. Returns false if there is no process `by`.
+    fn add_monitor(&self, by: Pid, target: Pid, refuses: impl FnOnce() -> bool) -> bool {
         let Some(watcher) = self.registry().get(by) else {
-            return;
+            return false;
         };
         let is_remote = target.node != self.node();
         if is_remote {
@@ -96,9 +104,9 @@ impl Handle {
         }
         if !watcher.monitors(target) {
             self.forget_relation(target, by, Relation::Monitor);
-            return;
+            return false;
         }
-        let is_refused = self.route(target, Signal::Monitor { by }).is_err();
+        let is_refused = refuses();
         if is_refused && (!is_remote || self.forget_relation(target, by, Relation::Monitor)) {
             // Not by `signal_here`, which would remove the note of one more monitor.
             drop(self.signal_cell(by, self.no_process(target, false)));
@@ -109,6 +117,43 @@ impl Handle {
             // The end of `by` may have removed the monitor before the target had it, or `node_down`
             // the note (rule 6).
             self.demonitor(by, target);
+        }
+        true
+    }
+
+    /// Gives a process here its half of a monitor of a remote process, whose node has made the
+    /// other half: for a relay that spawns processes on other nodes. The relay calls this before it
+    /// delivers an exit of the target.
+    ///
+    /// ```
+    /// # let scheduler = process_scheduler::Scheduler::new();
+    /// # let by = scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid();
+    /// scheduler.node_up(7, "store");
+    /// scheduler.complete_monitor(by, by.with_node(7));
+    /// # scheduler.node_down(7);
+    /// ```
+    pub fn complete_monitor(&self, by: Pid, target: Pid) {
+        let is_lost = || !self.shared.nodes.has(target.node);
+        if !self.add_monitor(by, target, is_lost) {
+            drop(self.route(target, Signal::Demonitor { by }));
+        }
+    }
+
+    /// Gives a process here its half of a link to a remote process, whose node has made the other
+    /// half: see [`complete_monitor`](Self::complete_monitor).
+    ///
+    /// ```
+    /// # let scheduler = process_scheduler::Scheduler::new();
+    /// # let near = scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid();
+    /// scheduler.node_up(7, "store");
+    /// scheduler.complete_link(near, near.with_node(7));
+    /// # scheduler.node_down(7);
+    /// ```
+    pub fn complete_link(&self, near: Pid, far: Pid) {
+        let is_lost = || !self.shared.nodes.has(far.node);
+        if self.add_link(near, far) && is_lost() && self.forget_relation(far, near, Relation::Link)
+        {
+            drop(self.signal_cell(near, self.no_process(far, true)));
         }
     }
 

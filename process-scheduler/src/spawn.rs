@@ -1,6 +1,6 @@
 //! Spawns: settings, and the way of a new process into the tables and to its first step.
 use crate::{
-    Address, ExitReason, Handle, Handler, Input, Mailbox, Process, SpawnError,
+    Address, ExitReason, Handle, Handler, Input, Mailbox, Pid, Process, SpawnError,
     address::Receive,
     cell::{CellParts, ProcessCell},
     guard::{Guarded, drop_guarded},
@@ -161,7 +161,36 @@ impl Handle {
         process: P,
         spawn: Spawn,
     ) -> Result<Address<P::Message>, SpawnError> {
-        self.spawn_supervised(process, spawn, None)
+        self.spawn_supervised(process, spawn, None, |_| ())
+    }
+
+    /// Spawns a process as [`spawn_process`](Self::spawn_process) does, and calls `then` after its
+    /// `init` and before its first step. So a link or a monitor that `then` makes misses no exit. A
+    /// panic of `then` is dropped.
+    ///
+    /// ```
+    /// use process_scheduler::{ExitReason, Scheduler, Spawn, from_async};
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let guard = scheduler.spawn_fn(|_: u8, _| ()).unwrap();
+    /// let end = scheduler.exit_of(guard.pid());
+    /// let brief = from_async(|_: process_scheduler::Inbox<u8>| async { Err::<(), _>("too brief") });
+    /// scheduler
+    ///     .spawn_process_then(brief, Spawn::new(), |pid| scheduler.link(guard.pid(), pid))
+    ///     .unwrap();
+    /// assert_eq!(end.wait(), ExitReason::failed("too brief"));
+    /// ```
+    ///
+    /// # Errors
+    /// As `spawn_process`. `then` is not called.
+    #[track_caller]
+    pub fn spawn_process_then<P: Process>(
+        &self,
+        process: P,
+        spawn: Spawn,
+        then: impl FnOnce(Pid),
+    ) -> Result<Address<P::Message>, SpawnError> {
+        self.spawn_supervised(process, spawn, None, then)
     }
 
     #[track_caller]
@@ -170,6 +199,7 @@ impl Handle {
         process: P,
         spawn: Spawn,
         settings: Option<RestartSettings<P>>,
+        then: impl FnOnce(Pid),
     ) -> Result<Address<P::Message>, SpawnError> {
         let made_at = settings.as_ref().map(|settings| settings.made_at);
         let made_at = made_at.unwrap_or(Location::caller());
@@ -185,7 +215,8 @@ impl Handle {
         let cell = self.prepare(process, &spawn, handler, settings);
         let cell = cell.inspect_err(refused)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
-        let started = cell.start(self, spawn.name.as_deref(), &spawn.method, input, made_at);
+        let (name, method) = (spawn.name.as_deref(), &*spawn.method);
+        let started = cell.start(self, name, method, input, made_at, then);
         started.inspect_err(refused)?;
         Ok(Address::new(receiver))
     }

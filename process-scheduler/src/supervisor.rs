@@ -104,7 +104,8 @@ impl Child {
                     make: make.clone(),
                     made_at,
                 };
-                let spawned = handle.spawn_supervised(make(), child.spawn.clone(), Some(settings));
+                let (process, spawn) = (make(), child.spawn.clone());
+                let spawned = handle.spawn_supervised(process, spawn, Some(settings), |_| ());
                 Ok(spawned?.pid())
             }),
             spawn: Spawn::new(),
