@@ -95,8 +95,7 @@ impl Cluster {
     pub fn register(&self, name: &str, pid: Pid) -> Result<(), RegisterError> {
         self.check(name, pid)?;
         self.peers.directory.register(&*self.peers, name, pid)?;
-        self.peers.watch(pid);
-        Ok(())
+        self.watch(pid)
     }
 
     fn check(&self, name: &str, pid: Pid) -> Result<(), RegisterError> {
@@ -105,6 +104,13 @@ impl Cluster {
         }
         let is_own = pid.node() == self.peers.identities.own_number();
         match is_own && self.peers.handle.inspect(pid).is_some() {
+            true => Ok(()),
+            false => Err(RegisterError::NotHere),
+        }
+    }
+
+    fn watch(&self, pid: Pid) -> Result<(), RegisterError> {
+        match self.peers.watch(pid) {
             true => Ok(()),
             false => Err(RegisterError::NotHere),
         }
@@ -127,8 +133,7 @@ impl Cluster {
     pub fn join(&self, group: &str, pid: Pid) -> Result<(), RegisterError> {
         self.check(group, pid)?;
         self.peers.directory.join(&*self.peers, group, pid);
-        self.peers.watch(pid);
-        Ok(())
+        self.watch(pid)
     }
 
     /// Takes a process of this node out of a group. Returns whether it was a member.

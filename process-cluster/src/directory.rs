@@ -216,6 +216,15 @@ impl Directory {
         members
     }
 
+    /// Returns the processes of this node that have names or are members.
+    pub(crate) fn own_processes(&self, feed: &impl Feed) -> HashSet<Pid> {
+        let own = feed.identities().own_number();
+        let inner = self.lock();
+        let named = inner.names.values().flatten().map(|(_, pid)| pid);
+        let all = named.chain(inner.groups.values().flatten());
+        all.filter(|pid| pid.node() == own).copied().collect()
+    }
+
     /// Takes a process of this node that has ended out of everything.
     pub(crate) fn forget_process(&self, feed: &impl Feed, pid: Pid) {
         self.forget_if(feed, |own| own == pid);

@@ -17,6 +17,7 @@ use crate::{
     engine::{Engine, PeerId, Receives},
     frame::{ANSWER, BYE, HELLO, Header, Hello, NAME, ORDERED},
     identity::{Identities, Incarnation},
+    registrar::Watch,
     session::{Change, Session},
     settings::Settings,
     wire::{Answer, AnswerTo, Answers, Pending},
@@ -26,7 +27,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
-    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock},
     task::{Poll, Waker},
     time::{Duration, Instant},
 };
@@ -72,7 +73,8 @@ pub(crate) struct Peers {
     ticks: (Mutex<()>, Condvar),
     is_over: Mutex<bool>,
     engine_runs: Mutex<bool>,
-    pub(crate) registrar: OnceLock<Address<Pid>>,
+    /// `None` before the first registrar starts, and when no further one can.
+    registrar: Mutex<Option<Address<Watch>>>,
 }
 
 impl Peers {
@@ -98,7 +100,7 @@ impl Peers {
             ticks: (Mutex::new(()), Condvar::new()),
             is_over: Mutex::default(),
             engine_runs: Mutex::default(),
-            registrar: OnceLock::new(),
+            registrar: Mutex::default(),
         })
     }
 
@@ -230,7 +232,8 @@ impl Peers {
         self.news.notify_all();
         drop(lock(&self.ticks.0));
         self.ticks.1.notify_all();
-        if let Some(registrar) = self.registrar.get() {
+        let registrar = lock(&self.registrar).take();
+        if let Some(registrar) = registrar {
             self.handle.cancel(registrar.pid());
         }
         for peer in &peers {
@@ -266,11 +269,29 @@ impl Peers {
         self.handle.remove_relay();
     }
 
-    /// Lets the registrar monitor a process of this node.
-    pub(crate) fn watch(&self, pid: Pid) {
-        if let Some(registrar) = self.registrar.get() {
-            // A registrar that has ended does so with its scheduler.
-            let _ = registrar.try_send(pid);
+    pub(crate) fn is_over(&self) -> bool {
+        *lock(&self.is_over)
+    }
+
+    pub(crate) fn set_registrar(&self, registrar: Option<Address<Watch>>) {
+        let before = std::mem::replace(&mut *lock(&self.registrar), registrar);
+        drop(before);
+    }
+
+    /// Lets the registrar monitor a process of this node, which the directory has. Returns false,
+    /// and takes the process out of the directory, if there is no registrar.
+    pub(crate) fn watch(&self, pid: Pid) -> bool {
+        let registrar = lock(&self.registrar).clone();
+        match registrar {
+            Some(registrar) => {
+                // The next registrar finds the process, if this one has ended.
+                let _ = registrar.try_send(Watch::Process(pid));
+                true
+            }
+            None => {
+                self.directory.forget_process(self, pid);
+                false
+            }
         }
     }
 }
@@ -375,8 +396,11 @@ impl Peers {
     /// Returns whether another peer of the engine has a session with this incarnation, and that one
     /// is to stay: that of the node with the older incarnation decides.
     fn has_better(&self, peer: &Peer, other: Incarnation) -> bool {
-        let number = self.identities.number_of(other);
-        let has_another = self.node(number).is_some_and(|up| !ptr::eq(&*up, peer));
+        let up = self
+            .identities
+            .find(other)
+            .and_then(|number| self.node(number));
+        let has_another = up.is_some_and(|up| !ptr::eq(&*up, peer));
         has_another && self.identities.own() < other
     }
 }
@@ -583,17 +607,18 @@ impl Peer {
         let (Some(this), Some(other)) = (this, lock(&self.state).session.other().cloned()) else {
             return;
         };
-        let number = peers.identities.number_of(other.incarnation);
         // There may be two transports to one node.
-        if let Some(up) = peers.node(number).filter(|up| !Arc::ptr_eq(up, &this)) {
+        let known = peers.identities.find(other.incarnation);
+        let up = known.and_then(|number| peers.node(number));
+        if let Some(up) = up.filter(|up| !Arc::ptr_eq(up, &this)) {
             if peers.identities.own() < other.incarnation {
-                lock(&self.state)
-                    .session
-                    .end(NodeLoss::Restarted, &mut Vec::new());
-                return;
+                return self.stay_down();
             }
             up.end(peers, NodeLoss::Restarted);
         }
+        let Some(number) = peers.identities.meet(other.incarnation) else {
+            return self.stay_down();
+        };
         {
             let mut state = lock(&self.state);
             state.number = Some(number);
@@ -618,6 +643,12 @@ impl Peer {
         });
     }
 
+    /// Ends a session that has begun, before anybody knows of it.
+    fn stay_down(&self) {
+        let mut state = lock(&self.state);
+        state.session.end(NodeLoss::Restarted, &mut Vec::new());
+    }
+
     fn fell(&self, peers: &Peers, why: NodeLoss) {
         let (number, pending) = {
             let mut state = lock(&self.state);
@@ -640,6 +671,8 @@ impl Peer {
             }
             drop(nodes);
             if is_own {
+                let incarnation = peers.identities.incarnation_of(number);
+                peers.identities.part(incarnation);
                 peers.directory.forget_node(number);
                 peers.handle.node_down(number);
                 peers.report(NodeChange::Down { node: number, why });

@@ -451,6 +451,64 @@ fn name_ends_with_its_process_and_is_given_once() {
     wait_for("the name is free", || a.cluster.whereis("teller").is_none());
 }
 
+/// Fails if the names of a node whose registrar was killed stay, or a later one does.
+#[test]
+fn name_ends_with_its_process_after_a_kill_of_all() {
+    let network = MemoryNetwork::new();
+    let [a, b] = two(&network);
+    for round in 0..3 {
+        let (one, two) = (a.account(), a.account());
+        a.cluster.register("one", one).unwrap();
+        a.cluster.join("group", one).unwrap();
+        // The first processes are the node's own.
+        let own = a.scheduler.list();
+        let own = own.into_iter().filter(|pid| ![one, two].contains(pid));
+        assert!(own.map(|pid| a.scheduler.kill(pid)).any(|there| there));
+        a.cluster.register("two", two).unwrap();
+        wait_for("the names are known", || {
+            b.cluster.whereis("two") == Some(b.sees(two, "a"))
+        });
+        assert_eq!(b.cluster.whereis("one"), Some(b.sees(one, "a")), "{round}");
+        assert!(a.scheduler.kill(one) && a.scheduler.kill(two));
+        wait_for("the names are free", || {
+            b.cluster.whereis("one").is_none()
+                && b.cluster.whereis("two").is_none()
+                && b.cluster.members("group").is_empty()
+        });
+    }
+}
+
+/// Fails if a process that ends meanwhile keeps the name, or one of a scheduler that ends.
+#[test]
+fn name_of_a_process_that_ends_meanwhile_is_free() {
+    let network = MemoryNetwork::new();
+    let [a, b] = two(&network);
+    for _ in 0..200 {
+        let pid = a.account();
+        let handle = a.scheduler.handle();
+        let kills = thread::spawn(move || handle.kill(pid));
+        let registered = a.cluster.register("brief", pid);
+        kills.join().unwrap();
+        assert!(matches!(registered, Ok(()) | Err(RegisterError::NotHere)));
+        wait_for("the name is free", || a.cluster.whereis("brief").is_none());
+    }
+    wait_for("the name is free", || b.cluster.whereis("brief").is_none());
+    let TestNode {
+        scheduler, cluster, ..
+    } = a;
+    let stays = process_scheduler::from_async(|_: Inbox<()>| std::future::pending::<()>());
+    let stays = scheduler.spawn(stays).unwrap().pid();
+    let handle = scheduler.handle();
+    let ends = thread::spawn(move || drop(scheduler));
+    while handle.inspect(stays).is_some() {
+        let _ = cluster.register("late", stays);
+        cluster.unregister("late");
+        let _ = cluster.register("late", stays);
+    }
+    wait_for("the name is free", || cluster.whereis("late").is_none());
+    ends.join().unwrap();
+}
+
 /// Fails if a node keeps a name that one with an older incarnation has, or does not tell so.
 #[test]
 fn name_of_both_sides_of_a_split_is_the_older_nodes() {

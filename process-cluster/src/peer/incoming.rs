@@ -166,11 +166,32 @@ impl Peer {
         Ok(())
     }
 
-    fn take_signal(&self, peers: &Peers, to: Pid, signal: Signal) -> Result<(), DecodeError> {
-        // This node alone knows which of its processes have ended: the exit is made up.
-        let own = peers.identities.own_number();
-        if matches!(&signal, Signal::Exit { pid, .. } if pid.node() == own) {
+    /// Returns whether the peer is to tell of the end of this process. The node of the process
+    /// alone knows of it.
+    ///
+    /// # Errors
+    /// If the exit is made up.
+    fn owns(&self, peers: &Peers, to: Pid, pid: Pid, linked: bool) -> Result<bool, DecodeError> {
+        if self.number() == Some(pid.node()) {
+            return Ok(true);
+        }
+        if !linked || pid.node() == peers.identities.own_number() {
             return Err(DecodeError::Invalid);
+        }
+        // A node that links two processes of other nodes, and does not reach one of the two, says
+        // so to the other one. This node asks the process's own node, by another link.
+        let info = peers.handle.inspect(to);
+        if info.is_some_and(|info| info.links.contains(&pid)) {
+            peers.handle.link(to, pid);
+        }
+        Ok(false)
+    }
+
+    fn take_signal(&self, peers: &Peers, to: Pid, signal: Signal) -> Result<(), DecodeError> {
+        if let Signal::Exit { pid, linked, .. } = signal {
+            if !self.owns(peers, to, pid, linked)? {
+                return Ok(());
+            }
         }
         let name = lock(&self.state)
             .session

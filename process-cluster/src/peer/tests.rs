@@ -12,7 +12,7 @@ use crate::{
 };
 use process_scheduler::{Call, CallError, ExitReason, Inbox, Reply, Scheduler, Signal, Spawn};
 use proptest::{collection::vec, prelude::*, sample::Index};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -129,9 +129,20 @@ impl Victim {
     }
 
     fn shake_hands(&mut self) {
-        self.sink.up(id());
-        let hello = self.sent.recv_timeout(LONG).unwrap();
-        let (theirs, _) = Header::read(&hello).unwrap();
+        self.header = self.meets(id(), self.header);
+        assert_eq!(self.cluster.nodes().len(), 1);
+    }
+
+    /// Begins a session of another node with this header. Returns the header of its next frames.
+    fn meets(&mut self, id: PeerId, header: Header) -> Header {
+        self.sink.up(id.clone());
+        let theirs = loop {
+            let frame = self.sent.recv_timeout(LONG).unwrap();
+            let (theirs, _) = Header::read(&frame).unwrap();
+            if theirs.kind == HELLO {
+                break theirs;
+            }
+        };
         self.own = theirs.incarnation;
         let hello = Hello {
             name: "hostile".to_owned(),
@@ -141,11 +152,11 @@ impl Victim {
             codecs: vec!["bytes".to_owned(), "ask".to_owned()],
         };
         let mut frame = Vec::new();
-        self.header.write(&mut frame);
+        header.write(&mut frame);
         hello.write(&mut frame);
-        self.sink.frame(&id(), &frame);
-        assert_eq!(self.cluster.nodes().len(), 1);
-        self.header.to = crate::frame::address(theirs.incarnation, theirs.session);
+        self.sink.frame(&id, &frame);
+        let to = crate::frame::address(theirs.incarnation, theirs.session);
+        Header { to, ..header }
     }
 
     /// Brings a frame with the next number, which is taken when this returns. Returns whether it
@@ -324,7 +335,9 @@ impl Victim {
                     linked,
                 };
                 let body = signal(self.own, *to.get(&self.processes), &exit);
-                assert_eq!(self.brings(SIGNAL, &body), node == 7);
+                // The third node alone knows of its processes' monitors.
+                let is_invalid = node == 7 || (node == 8 && !linked);
+                assert_eq!(self.brings(SIGNAL, &body), is_invalid);
             }
             Attack::Answer(at) => {
                 let (sequence, call) = self.calls();
@@ -365,6 +378,59 @@ fn exit_of_an_own_process_by_another_node_is_invalid() {
         assert!(victim.brings(SIGNAL, &body));
     }
     victim.is_unharmed();
+}
+
+/// Fails if a node believes another one that a process of a third node has ended, or does not ask
+/// the third one.
+#[test]
+fn exit_of_a_third_nodes_process_is_asked_for() {
+    let mut victim = Victim::new();
+    let [.., one, two, guard] = victim.processes;
+    let third = PeerId("third".to_owned());
+    let header = victim.meets(
+        third.clone(),
+        Header {
+            incarnation: Incarnation(5),
+            ..victim.header
+        },
+    );
+    let nodes = victim.cluster.nodes();
+    assert_eq!(nodes.len(), 2);
+    let far = one.with_node(nodes[1].number);
+    victim.scheduler.link(guard, far);
+    victim.scheduler.monitor(guard, far);
+    let exit = |linked| Signal::Exit {
+        pid: one.with_node(8),
+        reason: ExitReason::Killed,
+        linked,
+    };
+    assert!(victim.brings(SIGNAL, &signal(victim.own, guard, &exit(false))));
+    assert!(!victim.brings(SIGNAL, &signal(victim.own, guard, &exit(true))));
+    // A process that is not linked to it asks nobody.
+    assert!(!victim.brings(SIGNAL, &signal(victim.own, two, &exit(true))));
+    assert_eq!(victim.exits.try_recv(), Err(mpsc::TryRecvError::Empty));
+    let mut frame = Vec::new();
+    Header {
+        kind: SIGNAL,
+        ..header
+    }
+    .write(&mut frame);
+    frame.extend_from_slice(&0_u64.to_le_bytes());
+    let of_third = Identities::new(Incarnation(5), 8);
+    assert_eq!(of_third.number_of(victim.own), 9);
+    let mut out = Encoder::new(&of_third);
+    out.u64(slot_of(guard));
+    assert!(signals::write(&exit(true), &mut out));
+    frame.extend(out.bytes);
+    victim.sink.frame(&third, &frame);
+    assert_eq!(victim.exits.recv_timeout(LONG), Ok(far));
+    let links = |frame: &Vec<u8>| {
+        let (header, rest) = Header::read(frame).unwrap();
+        // Behind the number of the frame and the slot, a link has this kind.
+        header.kind == SIGNAL && rest[16] == 7
+    };
+    drop(victim.cluster);
+    assert_eq!(victim.sent.iter().filter(links).count(), 2);
 }
 
 /// Fails if the exit goes to the process of the hostile node that has the same slot.
