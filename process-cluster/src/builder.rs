@@ -1,5 +1,6 @@
 //! The settings of a cluster, and the join.
 use crate::{
+    behaviours::Behaviours,
     change::NodeChange,
     cluster::Cluster,
     codec::Codecs,
@@ -12,7 +13,7 @@ use crate::{
     settings::Settings,
     wire::Message,
 };
-use process_scheduler::{Handle, Signal};
+use process_scheduler::{Handle, Process, Signal, Spawn};
 use std::{
     fmt,
     hash::{BuildHasher, RandomState},
@@ -36,8 +37,10 @@ pub struct Builder {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The name of the node or of a codec is empty, or has more than 1,000 bytes.
+    /// The name of the node, of a codec or of a behaviour is empty, or has more than 1,000 bytes.
     BadName(String),
+    /// Two behaviours have this tag.
+    BehaviourTaken(String),
     /// Two codecs have this name, or there are more than 65,536.
     CodecTaken(String),
     /// The scheduler has a relay already.
@@ -57,11 +60,12 @@ impl fmt::Display for JoinError {
         match self {
             Self::BadName(name) => write!(
                 f,
-                "a name of a node or of a codec must have 1 to {MOST} bytes: {name:?}"
+                "a name of a node, of a codec or of a behaviour must have 1 to {MOST} bytes: {name:?}"
             ),
             Self::CodecTaken(name) => {
                 write!(f, "there is another codec {name:?}, or there are too many")
             }
+            Self::BehaviourTaken(tag) => write!(f, "there is another behaviour {tag:?}"),
             Self::HasRelay => f.write_str("the scheduler has a relay already"),
             Self::Closed => f.write_str("the scheduler has ended"),
             Self::Engine(why) => write!(f, "the engine has not started: {why}"),
@@ -96,11 +100,13 @@ impl Builder {
             settings: Settings {
                 name,
                 codecs: Codecs::default(),
+                behaviours: Behaviours::default(),
                 queue: 10_000,
                 lease: Duration::from_secs(2),
                 frame_limit: 1 << 20,
                 admit: Box::new(|_| true),
                 allow: Box::new(|_, _| true),
+                allow_spawn: Box::new(|_, _| false),
                 on_change: Box::new(|_| ()),
             },
         }
@@ -119,6 +125,39 @@ impl Builder {
             (!added).then(|| JoinError::CodecTaken(name.to_owned()))
         });
         self.error = self.error.or(refused);
+        self
+    }
+
+    /// Lets this node spawn processes by a tag, for itself and for the nodes that
+    /// [`allow_spawn`](Self::allow_spawn) names. `make` makes the process of the arguments, and
+    /// the settings with which it is spawned: see [`Cluster::spawn_on`].
+    ///
+    /// For another node, `make` and the process's `init` run while further frames of that node
+    /// wait. So they must not block.
+    pub fn behaviour<A, P>(
+        mut self,
+        tag: &str,
+        make: impl Fn(A) -> (P, Spawn) + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: Message,
+        P: Process,
+    {
+        let refused = bad_name(tag).or_else(|| {
+            let added = self.settings.behaviours.add(tag, make);
+            (!added).then(|| JoinError::BehaviourTaken(tag.to_owned()))
+        });
+        self.error = self.error.or(refused);
+        self
+    }
+
+    /// Sets which nodes may spawn processes here, by the name of the node and the tag of the
+    /// behaviour: none by default. A refusal is counted.
+    pub fn allow_spawn(
+        mut self,
+        allow: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.allow_spawn = Box::new(allow);
         self
     }
 

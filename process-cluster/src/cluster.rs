@@ -4,7 +4,6 @@ use crate::{
     directory::{MOST, RegisterError},
     frame::{ORDERED, PUBLISH},
     peer::Peers,
-    place,
     wire::{Encoder, Message},
 };
 use process_scheduler::{Node, Pid};
@@ -71,6 +70,10 @@ pub struct Cluster {
 impl Cluster {
     pub(crate) fn new(peers: Arc<Peers>) -> Self {
         Self { peers }
+    }
+
+    pub(crate) fn peers(&self) -> &Arc<Peers> {
+        &self.peers
     }
 
     /// Returns the nodes that are reached, without this one.
@@ -200,11 +203,7 @@ impl Cluster {
     /// There is no consensus: nodes that reach different nodes place a key differently. So the two
     /// sides of a split may both hold the process of a key.
     pub fn place(&self, key: impl AsRef<[u8]>) -> u32 {
-        let nodes = self.nodes();
-        let others = nodes.iter().map(|node| (node.number, &*node.name));
-        let own = (self.peers.identities.own_number(), self.name());
-        let placed = place::place(others.chain([own]), key.as_ref());
-        placed.expect("this node is one of them")
+        self.peers.place(key.as_ref())
     }
 
     /// Returns the counters.

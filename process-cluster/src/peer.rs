@@ -17,6 +17,7 @@ use crate::{
     engine::{Engine, PeerId, Receives},
     frame::{ANSWER, BYE, HELLO, Header, Hello, NAME, ORDERED},
     identity::{Identities, Incarnation},
+    place::place,
     registrar::Watch,
     session::{Change, Session},
     settings::Settings,
@@ -35,6 +36,11 @@ use sync_shim::sim::thread;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes. A panic of the waker is dropped.
+fn wake(waker: Waker) {
+    drop(catch_unwind(AssertUnwindSafe(|| waker.wake())));
 }
 
 /// How many frames may wait for their acknowledgement beyond the messages.
@@ -66,6 +72,8 @@ pub(crate) struct Peers {
     next_session: Mutex<u32>,
     /// The peers that are up, by the number of their node.
     nodes: RwLock<BTreeMap<u32, Arc<Peer>>>,
+    /// The wakers of processes that wait for a node.
+    arrivals: Mutex<Vec<Waker>>,
     /// Changes that the hook was not told yet.
     changes: Mutex<Vec<NodeChange>>,
     news: Condvar,
@@ -95,6 +103,7 @@ impl Peers {
             peers: Mutex::default(),
             next_session: Mutex::new(1),
             nodes: RwLock::default(),
+            arrivals: Mutex::default(),
             changes: Mutex::default(),
             news: Condvar::new(),
             ticks: (Mutex::new(()), Condvar::new()),
@@ -120,6 +129,37 @@ impl Peers {
     pub(crate) fn node(&self, number: u32) -> Option<Arc<Peer>> {
         let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
         nodes.get(&number).cloned()
+    }
+
+    /// Returns the node to which a key belongs, among those that are reached and this one.
+    pub(crate) fn place(&self, key: &[u8]) -> u32 {
+        let nodes = self.handle.nodes();
+        let others = nodes.iter().map(|node| (node.number, &*node.name));
+        let own = (self.identities.own_number(), &*self.settings.name);
+        place(others.chain([own]), key).expect("this node is one of them")
+    }
+
+    /// Polls whether a node of this name is reached, or is this one. If not, the waker is woken
+    /// when a node comes, and at the end of the cluster.
+    pub(crate) fn poll_named(&self, name: &str, waker: &Waker) -> Poll<u32> {
+        if name == self.settings.name {
+            return Poll::Ready(self.identities.own_number());
+        }
+        let waker = waker.clone();
+        {
+            let mut wakers = lock(&self.arrivals);
+            if !wakers.iter().any(|other| other.will_wake(&waker)) {
+                wakers.push(waker);
+            }
+        }
+        let nodes = self.handle.nodes();
+        let named = nodes.iter().rev().find(|node| node.name == name);
+        named.map_or(Poll::Pending, |node| Poll::Ready(node.number))
+    }
+
+    fn wake_arrivals(&self) {
+        let wakers = std::mem::take(&mut *lock(&self.arrivals));
+        wakers.into_iter().for_each(wake);
     }
 
     /// Returns how many calls of other nodes wait for their answers here.
@@ -228,6 +268,7 @@ impl Peers {
             *lock(&self.is_over) = true;
             peers.drain().map(|(_, peer)| peer).collect()
         };
+        self.wake_arrivals();
         drop(lock(&self.changes));
         self.news.notify_all();
         drop(lock(&self.ticks.0));
@@ -637,6 +678,7 @@ impl Peer {
         peers.handle.node_up(number, &*other.hello.name);
         peers.directory.send_all(&ToOne(peers, self, number));
         self.wake_senders();
+        peers.wake_arrivals();
         peers.report(NodeChange::Up {
             node: number,
             name: other.hello.name,
@@ -683,10 +725,7 @@ impl Peer {
 
     fn wake_senders(&self) {
         let wakers = std::mem::take(&mut lock(&self.state).wakers);
-        for waker in wakers {
-            // A panic of a waker is dropped.
-            drop(catch_unwind(AssertUnwindSafe(|| waker.wake())));
-        }
+        wakers.into_iter().for_each(wake);
     }
 
     /// Polls whether a message has room. A node that is down is ready: the send then fails.

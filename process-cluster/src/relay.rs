@@ -86,7 +86,8 @@ fn send(peers: &Peers, to: Pid, message: BoxAny) -> Result<(), SendError<BoxAny>
     }
 }
 
-fn signal_to(peers: &Peers, to: Pid, signal: &Signal) -> Result<(), SendError<()>> {
+/// Sends a signal to a process of another node.
+pub(crate) fn signal_to(peers: &Peers, to: Pid, signal: &Signal) -> Result<(), SendError<()>> {
     let Some(peer) = peers.node(to.node()) else {
         return Err(SendError::NodeDown(()));
     };

@@ -1,4 +1,7 @@
 //! Nodes in one program, over the engine in memory and its faults.
+mod common;
+
+use common::{LONG, TestNode, quick, wait_for};
 use process_cluster::{
     Cluster, DecodeError, Decoder, Encoder, MemoryNetwork, Message, NodeChange, NodeLoss,
     RegisterError,
@@ -7,12 +10,10 @@ use process_scheduler::{
     CallError, ExitReason, Inbox, Mailbox, Pid, Reply, Scheduler, SendError, Signal, Spawn,
 };
 use std::{
-    sync::{Arc, Mutex, mpsc},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
-
-const LONG: Duration = Duration::from_secs(60);
 
 enum Account {
     Deposit(u64),
@@ -60,68 +61,14 @@ impl Message for Account {
 #[derive(Debug, PartialEq, Eq)]
 struct Unknown(u8);
 
-struct TestNode {
-    scheduler: Scheduler,
-    cluster: Cluster,
-    changes: Arc<Mutex<Vec<NodeChange>>>,
-}
-
 fn join(network: &MemoryNetwork, name: &str, builder: process_cluster::Builder) -> TestNode {
-    let scheduler = Scheduler::builder().workers(1).build();
-    let changes = Arc::new(Mutex::new(Vec::new()));
-    let told = changes.clone();
     let builder = builder
         .codec::<Account>("account/1")
         .codec::<Vec<u8>>("bytes/1");
-    let builder = builder.on_change(move |change| told.lock().unwrap().push(change.clone()));
-    let cluster = builder.join(&scheduler, network.engine(name)).unwrap();
-    TestNode {
-        scheduler,
-        cluster,
-        changes,
-    }
-}
-
-fn quick(name: &str) -> process_cluster::Builder {
-    Cluster::builder(name).lease(Duration::from_millis(200))
-}
-
-/// Waits until something holds.
-#[track_caller]
-fn wait_for(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < LONG, "{what}");
-        thread::sleep(Duration::from_millis(1));
-    }
+    common::join(network, name, builder)
 }
 
 impl TestNode {
-    fn reaches(&self, nodes: usize) {
-        wait_for("the nodes are reached", || {
-            self.cluster.nodes().len() == nodes
-        });
-    }
-
-    fn number_of(&self, name: &str) -> u32 {
-        let nodes = self.cluster.nodes();
-        nodes.iter().find(|node| node.name == name).unwrap().number
-    }
-
-    /// The number here of a process of another node.
-    fn sees(&self, pid: Pid, of: &str) -> Pid {
-        pid.with_node(self.number_of(of))
-    }
-
-    fn losses(&self) -> Vec<NodeLoss> {
-        let changes = self.changes.lock().unwrap();
-        let loss = |change: &NodeChange| match change {
-            NodeChange::Down { why, .. } => Some(*why),
-            _ => None,
-        };
-        changes.iter().filter_map(loss).collect()
-    }
-
     fn account(&self) -> Pid {
         let mut balance = 0;
         let mut forgotten = Vec::new();
@@ -149,27 +96,6 @@ impl TestNode {
             .unwrap()
             .call(request, within)
             .wait()
-    }
-
-    /// Spawns a process that tells of exits.
-    fn guard(&self) -> (Pid, mpsc::Receiver<(Pid, ExitReason)>) {
-        let (sender, exits) = mpsc::channel();
-        let spawn = Spawn::new().trap_exits(true);
-        let guard = process_scheduler::from_async(move |mut inbox: Inbox<()>| async move {
-            loop {
-                inbox.event().await;
-                while let Some(exit) = inbox.next_exit() {
-                    let _ = sender.send(exit);
-                }
-                if inbox.cancelled().is_some() {
-                    return;
-                }
-            }
-        });
-        (
-            self.scheduler.spawn_process(guard, spawn).unwrap().pid(),
-            exits,
-        )
     }
 }
 
@@ -463,7 +389,7 @@ fn name_ends_with_its_process_after_a_kill_of_all() {
         // The first processes are the node's own.
         let own = a.scheduler.list();
         let own = own.into_iter().filter(|pid| ![one, two].contains(pid));
-        assert!(own.map(|pid| a.scheduler.kill(pid)).any(|there| there));
+        assert!(own.filter(|pid| a.scheduler.kill(*pid)).count() > 0);
         a.cluster.register("two", two).unwrap();
         wait_for("the names are known", || {
             b.cluster.whereis("two") == Some(b.sees(two, "a"))

@@ -1,10 +1,12 @@
 //! Frames that come from a peer: what each kind does.
 use super::{Peer, Peers, lock};
 use crate::{
+    behaviours::{Arguments, Outcome},
     decode_error::DecodeError,
-    frame::{ANSWER, Header, Hello, MESSAGE, NAME, PUBLISH, SIGNAL},
+    frame::{ANSWER, Header, Hello, MESSAGE, NAME, PUBLISH, SIGNAL, SPAWN},
     session::Taken,
     signals,
+    spawn_on::relate,
     wire::{AnswerTo, Decoder, Encoder},
 };
 use process_scheduler::{ExitReason, Parcel, Pid, Signal};
@@ -161,9 +163,52 @@ impl Peer {
                     }
                 }
             }
+            SPAWN => self.take_spawn(peers, input)?,
             _ => return Err(DecodeError::Invalid),
         }
         Ok(())
+    }
+
+    fn take_spawn(&self, peers: &Peers, mut input: Decoder<'_>) -> Result<(), DecodeError> {
+        let tag = input.str()?;
+        let reply = input.reply::<Outcome>()?;
+        let mut related = || {
+            let pid = match input.bool()? {
+                true => Some(input.pid()?),
+                false => None,
+            };
+            // A node relates its own processes alone.
+            match pid.is_none_or(|pid| self.number() == Some(pid.node())) {
+                true => Ok(pid),
+                false => Err(DecodeError::Invalid),
+            }
+        };
+        let (linked_to, monitored_by) = (related()?, related()?);
+        let name = self.name();
+        let allow = || (peers.settings.allow_spawn)(&name, tag);
+        if !catch_unwind(AssertUnwindSafe(allow)).unwrap_or(false) {
+            peers.counters.refused();
+            let _ = reply.send(Outcome::NotAuthorized);
+            return Ok(());
+        }
+        let mut reply = Some(reply);
+        let (behaviours, arguments) = (&peers.settings.behaviours, Arguments::Bytes(input));
+        let outcome = behaviours.spawn(&peers.handle, tag, arguments, &mut |pid| {
+            relate(peers, pid, linked_to, monitored_by);
+            let reply = reply.take();
+            reply.map(|reply| reply.send(Outcome::Spawned(pid)));
+        });
+        if let Some(reply) = reply {
+            let _ = reply.send(outcome);
+        }
+        Ok(())
+    }
+
+    /// Returns the name of the other node, if the session is up.
+    fn name(&self) -> String {
+        let state = lock(&self.state);
+        let other = state.session.other();
+        other.map_or(String::new(), |other| other.hello.name.clone())
     }
 
     /// Returns whether the peer is to tell of the end of this process. The node of the process
@@ -193,11 +238,8 @@ impl Peer {
                 return Ok(());
             }
         }
-        let name = lock(&self.state)
-            .session
-            .other()
-            .map(|other| other.hello.name.clone());
-        let allow = || (peers.settings.allow)(name.as_deref().unwrap_or_default(), &signal);
+        let name = self.name();
+        let allow = || (peers.settings.allow)(&name, &signal);
         let is_answer = matches!(signal, Signal::Exit { .. });
         let is_allowed = is_answer || catch_unwind(AssertUnwindSafe(allow)).unwrap_or(false);
         if !is_allowed {

@@ -1,12 +1,13 @@
 //! A node whose peer sends what no node sends.
 use super::*;
 use crate::{
+    behaviours::Behaviours,
     builder::Builder,
     cluster::Cluster,
     codec::Codecs,
     decode_error::DecodeError,
     engine::{Sink, Unsent},
-    frame::{MESSAGE, PUBLISH, SIGNAL},
+    frame::{MESSAGE, PUBLISH, SIGNAL, SPAWN},
     signals,
     wire::{Decoder, Encoder},
 };
@@ -296,7 +297,7 @@ fn attack() -> impl Strategy<Value = Attack> {
     let index = any::<Index>;
     let bytes = || vec(any::<u8>(), 0..48);
     prop_oneof![
-        (MESSAGE..=9, any::<Option<Index>>(), bytes())
+        (MESSAGE..=10, any::<Option<Index>>(), bytes())
             .prop_map(|(kind, to, bytes)| Attack::Random(kind, to, bytes)),
         (0..4_u8, index()).prop_map(|(which, at)| Attack::Cut(which, at)),
         (0..4_u8, any::<u8>()).prop_map(|(which, byte)| Attack::Long(which, byte)),
@@ -314,7 +315,7 @@ impl Victim {
                 let mut body = slot.map_or(Vec::new(), |slot| slot.to_le_bytes().to_vec());
                 body.extend(bytes);
                 let is_invalid = self.brings(kind, &body);
-                assert!(is_invalid || kind <= PUBLISH);
+                assert!(is_invalid || kind <= SPAWN);
             }
             Attack::Cut(which, at) => {
                 let (kind, body) = valid(self, which);
@@ -466,11 +467,13 @@ fn late_frames_start_no_peer() {
     let settings = Settings {
         name: "a".to_owned(),
         codecs: Codecs::default(),
+        behaviours: Behaviours::default(),
         queue: 100,
         lease: LONG,
         frame_limit: 4_096,
         admit: Box::new(|_| true),
         allow: Box::new(|_, _| true),
+        allow_spawn: Box::new(|_, _| false),
         on_change: Box::new(|_| ()),
     };
     let line = Arc::new(Line {

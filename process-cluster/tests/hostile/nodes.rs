@@ -1,7 +1,6 @@
 //! Nodes for the tests, and an engine whose links a test chooses.
 use process_cluster::{
-    Builder, Cluster, DecodeError, Decoder, Encoder, Engine, Message, NodeChange, NodeLoss, PeerId,
-    Sink, Unsent,
+    Builder, Cluster, DecodeError, Decoder, Encoder, Engine, Message, PeerId, Sink, Unsent,
 };
 use process_scheduler::{CallError, Handle, Pid, Reply, Scheduler};
 use std::{
@@ -12,10 +11,10 @@ use std::{
         mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-pub const LONG: Duration = Duration::from_secs(60);
+pub use crate::common::{LONG, TestNode, wait_for};
 
 /// The lease of tests in which a lease ends, or must not.
 pub const LEASE: Duration = Duration::from_secs(1);
@@ -205,60 +204,16 @@ pub fn quick(name: &str) -> Builder {
     Cluster::builder(name).lease(LEASE)
 }
 
-/// Waits until something holds.
-#[track_caller]
-pub fn wait_for(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < LONG, "{what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-pub struct TestNode {
-    pub scheduler: Scheduler,
-    pub cluster: Cluster,
-    pub changes: Arc<Mutex<Vec<NodeChange>>>,
-}
-
 pub fn join(builder: Builder, engine: impl Engine) -> TestNode {
     join_with(Scheduler::builder().workers(1).build(), builder, engine)
 }
 
 pub fn join_with(scheduler: Scheduler, builder: Builder, engine: impl Engine) -> TestNode {
-    let changes = Arc::new(Mutex::new(Vec::new()));
-    let told = changes.clone();
     let builder = builder.codec::<Work>("work").codec::<Vec<u8>>("bytes");
-    let builder = builder.on_change(move |change| told.lock().unwrap().push(change.clone()));
-    TestNode {
-        cluster: builder.join(&scheduler, engine).unwrap(),
-        scheduler,
-        changes,
-    }
+    TestNode::join(scheduler, builder, engine)
 }
 
 impl TestNode {
-    #[track_caller]
-    pub fn reaches(&self, nodes: usize) {
-        wait_for("the nodes are reached", || {
-            self.cluster.nodes().len() == nodes
-        });
-    }
-
-    pub fn number_of(&self, name: &str) -> u32 {
-        let nodes = self.cluster.nodes();
-        nodes.iter().find(|node| node.name == name).unwrap().number
-    }
-
-    pub fn losses(&self) -> Vec<NodeLoss> {
-        let changes = self.changes.lock().unwrap();
-        let loss = |change: &NodeChange| match change {
-            NodeChange::Down { why, .. } => Some(*why),
-            _ => None,
-        };
-        changes.iter().filter_map(loss).collect()
-    }
-
     /// Spawns a worker. Returns the answers that it was asked to hold, too.
     pub fn worker(&self) -> (Pid, mpsc::Receiver<Reply<u64>>) {
         let (sender, held) = mpsc::channel();
