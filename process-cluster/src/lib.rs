@@ -34,5 +34,6 @@ pub use decode_error::DecodeError;
 pub use directory::RegisterError;
 pub use engine::{Engine, PeerId, Sink, Unsent};
 pub use memory::{MemoryEngine, MemoryNetwork};
+pub use place::place_among;
 pub use spawn_on::{SpawnOn, SpawnOnError, Spawning};
 pub use wire::{Decoder, Encoder, Message};

@@ -26,6 +26,24 @@ pub(crate) fn place<'a>(
     weighed.max().map(|(_, _, number)| number)
 }
 
+/// Returns the node to which a key belongs among nodes of these names, reached or not. Of the same
+/// names it is the same node on each machine: for values that stay on the disk of their node.
+///
+/// ```
+/// let home = process_cluster::place_among(["a", "b", "c"], "account/7");
+/// assert_eq!(home, Some("c"));
+/// assert_eq!(process_cluster::place_among([], "account/7"), None);
+/// ```
+pub fn place_among<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    key: impl AsRef<[u8]>,
+) -> Option<&'a str> {
+    let key = key.as_ref();
+    names
+        .into_iter()
+        .max_by_key(|name| (weight(name, key), *name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

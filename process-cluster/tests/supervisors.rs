@@ -100,8 +100,9 @@ fn lost_node_ends_its_child_as_the_strategy_says() {
         for started in near {
             assert!(started.try_recv().is_err(), "{strategy:?}");
         }
+        let end = a.scheduler.exit_of(supervisor);
         a.scheduler.cancel(supervisor);
-        assert!(!a.scheduler.wait(supervisor).is_abnormal());
+        assert_eq!(end.wait(), ExitReason::Cancelled);
         wait_for("the child ends", || b.scheduler.list().len() == OWN);
         assert!(of_far.try_recv().is_err());
     }
@@ -133,8 +134,7 @@ fn split_ends_the_child_and_healing_starts_one() {
     network.kill("b");
     wait_for("the node is lost", || a.cluster.nodes().is_empty());
     a.scheduler.cancel(supervisor);
-    a.scheduler.wait(supervisor);
-    assert_eq!(a.scheduler.list().len(), OWN);
+    wait_for("all have ended", || a.scheduler.list().len() == OWN);
 }
 
 #[test]
@@ -167,8 +167,15 @@ fn intensity_bounds_the_restarts_of_a_far_child() {
     let [a, b] = nodes(&network, ["a", "b"]);
     let ends = |child| {
         let supervisor = supervisor(Strategy::OneForAll).intensity(3, LONG);
-        let supervisor = supervisor.child(child).start(&a.scheduler).unwrap();
-        a.scheduler.wait(supervisor)
+        // It may have ended before a call of `exit_of` by its pid.
+        let supervisor = supervisor.child(child);
+        let spawn = Spawn::new().trap_exits(true);
+        let mut end = None;
+        let then = |pid| end = Some(a.scheduler.exit_of(pid));
+        a.scheduler
+            .spawn_process_then(supervisor, spawn, then)
+            .unwrap();
+        end.unwrap().wait()
     };
     let (sender, started) = mpsc::channel();
     let started_at = move |pid| sender.send(pid).unwrap();
