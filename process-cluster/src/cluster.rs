@@ -211,13 +211,18 @@ impl Cluster {
         self.peers.counters.snapshot()
     }
 
-    /// Leaves the cluster. The other nodes learn so at once. Before that, this call waits until the
-    /// calls of other nodes are answered here, but at most for `limit`. Returns how many are not.
+    /// Leaves the cluster. The other nodes learn so at once: they forget the names and groups of
+    /// this one, place no keys here, and refuse new messages for it. Then this call waits until the
+    /// calls that they have sent before are answered here, but at most for `limit`. Returns how many
+    /// are not.
     pub fn leave(self, limit: Duration) -> usize {
         let begun = Instant::now();
+        self.peers.begin_to_leave();
         loop {
+            // In this order: a node sends no call after its note.
+            let have_noted = self.peers.all_have_noted();
             let unanswered = self.peers.unanswered();
-            if unanswered == 0 || begun.elapsed() >= limit {
+            if (have_noted && unanswered == 0) || begun.elapsed() >= limit {
                 return unanswered;
             }
             thread::sleep(Duration::from_millis(1));

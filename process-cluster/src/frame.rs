@@ -26,6 +26,7 @@ pub(crate) const ANSWER: u8 = 5;
 pub(crate) const NAME: u8 = 6;
 pub(crate) const PUBLISH: u8 = 7;
 pub(crate) const SPAWN: u8 = 8;
+pub(crate) const LEAVING: u8 = 9;
 
 /// The part in front of each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

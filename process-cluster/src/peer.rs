@@ -15,7 +15,7 @@ use crate::{
     counters::Counters,
     directory::{Directory, Feed},
     engine::{Engine, PeerId, Receives},
-    frame::{ANSWER, BYE, HELLO, Header, Hello, NAME, ORDERED},
+    frame::{ANSWER, BYE, HELLO, Header, Hello, LEAVING, NAME, ORDERED},
     identity::{Identities, Incarnation},
     place::place,
     registrar::Watch,
@@ -56,6 +56,9 @@ const LOOKS: u32 = if cfg!(selvedge_sim) { 0 } else { 100 };
 
 /// How often a node looks for silent peers, for each of its signs of life.
 const CHECKS: u32 = 4;
+/// The contents of a frame LEAVING: a node leaves, and another has sent its last message to it.
+pub(crate) const LEAVES: u8 = 0;
+pub(crate) const NOTED: u8 = 1;
 
 /// All peers, and what they share.
 pub(crate) struct Peers {
@@ -80,6 +83,7 @@ pub(crate) struct Peers {
     /// The end of the ticker.
     ticks: (Mutex<()>, Condvar),
     is_over: Mutex<bool>,
+    is_leaving: Mutex<bool>,
     engine_runs: Mutex<bool>,
     /// `None` before the first registrar starts, and when no further one can.
     registrar: Mutex<Option<Address<Watch>>>,
@@ -108,6 +112,7 @@ impl Peers {
             news: Condvar::new(),
             ticks: (Mutex::new(()), Condvar::new()),
             is_over: Mutex::default(),
+            is_leaving: Mutex::default(),
             engine_runs: Mutex::default(),
             registrar: Mutex::default(),
         })
@@ -133,7 +138,9 @@ impl Peers {
 
     /// Returns the node to which a key belongs, among those that are reached and this one.
     pub(crate) fn place(&self, key: &[u8]) -> u32 {
-        let nodes = self.handle.nodes();
+        let mut nodes = self.handle.nodes();
+        let leaves = |number| self.node(number).is_some_and(|peer| peer.leaves());
+        nodes.retain(|node| !leaves(node.number));
         let others = nodes.iter().map(|node| (node.number, &*node.name));
         let own = (self.identities.own_number(), &*self.settings.name);
         place(others.chain([own]), key).expect("this node is one of them")
@@ -255,6 +262,23 @@ impl Peers {
             let peers: Vec<_> = lock(&self.peers).values().cloned().collect();
             peers.iter().for_each(|peer| peer.tick(&self, tick));
         }
+    }
+
+    /// Asks all nodes to send nothing new from now on.
+    pub(crate) fn begin_to_leave(&self) {
+        *lock(&self.is_leaving) = true;
+        for (number, peer) in self.nodes() {
+            peer.send_always(number, LEAVING, &[LEAVES]);
+        }
+    }
+
+    /// Returns whether each node that is reached has sent its last message.
+    pub(crate) fn all_have_noted(&self) -> bool {
+        let has_noted = |(_, peer): (u32, Arc<Peer>)| {
+            let state = lock(&peer.state);
+            state.has_noted || !state.session.is_up()
+        };
+        self.nodes().into_iter().all(has_noted)
     }
 
     pub(crate) fn engine_has_started(&self) {
@@ -477,6 +501,13 @@ struct PeerState {
     their_tags: Arc<[Option<u16>]>,
     queue: VecDeque<Vec<u8>>,
     wakers: Vec<Waker>,
+    /// The other node leaves, and takes no new messages.
+    leaves: bool,
+    /// How many messages are being made. Those of a node that leaves go before the note that there
+    /// are no more.
+    in_making: usize,
+    /// The other node sends no new messages, as this one leaves.
+    has_noted: bool,
     /// The calls that wait for an answer, by the number of their frame.
     pending: HashMap<u64, Vec<Option<Pending>>>,
     /// Whether the engine has told of the peer.
@@ -500,6 +531,9 @@ impl Peer {
                 their_tags: Arc::from([]),
                 queue: VecDeque::new(),
                 wakers: Vec::new(),
+                leaves: false,
+                in_making: 0,
+                has_noted: false,
                 pending: HashMap::new(),
                 is_there: false,
                 is_over: false,
@@ -677,6 +711,9 @@ impl Peer {
         drop(nodes);
         peers.handle.node_up(number, &*other.hello.name);
         peers.directory.send_all(&ToOne(peers, self, number));
+        if *lock(&peers.is_leaving) {
+            self.send_always(number, LEAVING, &[LEAVES]);
+        }
         self.wake_senders();
         peers.wake_arrivals();
         peers.report(NodeChange::Up {
@@ -698,6 +735,7 @@ impl Peer {
             if why != NodeLoss::Here {
                 state.queue.clear();
             }
+            (state.leaves, state.has_noted) = (false, false);
             (state.number.take(), std::mem::take(&mut state.pending))
         };
         pending
@@ -732,7 +770,7 @@ impl Peer {
     pub(crate) fn poll_ready(&self, waker: &Waker) -> Poll<()> {
         let waker = waker.clone();
         let mut state = lock(&self.state);
-        if !state.session.is_up() || state.session.has_room() {
+        if !state.session.is_up() || state.leaves || state.session.has_room() {
             return Poll::Ready(());
         }
         if !state.wakers.iter().any(|other| other.will_wake(&waker)) {
@@ -753,16 +791,18 @@ impl Peer {
         make: impl FnOnce(&[Option<u16>], usize) -> Result<(Vec<u8>, Vec<Pending>), E>,
     ) -> Result<Result<(), E>, SendError<()>> {
         let (tags, limit, session) = {
-            let state = lock(&self.state);
-            if state.number != Some(node) || !state.session.is_up() {
+            let mut state = lock(&self.state);
+            if state.number != Some(node) || !state.session.is_up() || state.leaves {
                 return Err(SendError::NodeDown(()));
             }
             if !state.session.has_room() {
                 return Err(SendError::NoRoom(()));
             }
+            state.in_making += 1;
             let tags = state.their_tags.clone();
             (tags, state.limit, state.session.number())
         };
+        let _in_making = InMaking(self);
         // Code of the user runs without a lock. So another thread may take the room meanwhile: each
         // thread that sends may exceed the window by one message.
         let (body, pending) = match make(&tags, limit) {
@@ -799,6 +839,39 @@ impl Peer {
 
     fn number(&self) -> Option<u32> {
         lock(&self.state).number
+    }
+
+    /// Returns whether the other node leaves.
+    fn leaves(&self) -> bool {
+        lock(&self.state).leaves
+    }
+
+    /// Notes that the other node leaves. Messages to it are refused from now on.
+    fn note_that_it_leaves(&self) {
+        let mut state = lock(&self.state);
+        state.leaves = true;
+        self.send_note(&mut state);
+        drop(state);
+        self.wake_senders();
+    }
+
+    /// Says that no more messages come, once none is being made.
+    fn send_note(&self, state: &mut PeerState) {
+        if state.leaves && state.in_making == 0 && state.session.is_up() {
+            let (_, frame) = state.session.frame(LEAVING, &[NOTED]);
+            self.queue(state, frame);
+        }
+    }
+}
+
+/// A message that is being made, also if its encoder panics.
+struct InMaking<'a>(&'a Peer);
+
+impl Drop for InMaking<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.in_making -= 1;
+        self.0.send_note(&mut state);
     }
 }
 

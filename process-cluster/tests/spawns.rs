@@ -1,7 +1,7 @@
 //! Processes that one node spawns on another one.
 mod common;
 
-use common::{LONG, TestNode, join, quick, wait_for};
+use common::{LONG, TestNode, join, patient, quick, wait_for};
 use process_cluster::{
     Builder, Cluster, DecodeError, Decoder, Encoder, MemoryNetwork, Message, SpawnOnError,
 };
@@ -90,9 +90,9 @@ fn bank(builder: Builder) -> Builder {
         .allow_spawn(|node, tag| node == "a" && tag != "secret/1")
 }
 
-fn two() -> (MemoryNetwork, [TestNode; 2]) {
+fn two(settings: fn(&str) -> Builder) -> (MemoryNetwork, [TestNode; 2]) {
     let network = MemoryNetwork::new();
-    let nodes = ["a", "b"].map(|name| join(&network, name, bank(quick(name))));
+    let nodes = ["a", "b"].map(|name| join(&network, name, bank(settings(name))));
     nodes.iter().for_each(|node| node.reaches(1));
     (network, nodes)
 }
@@ -114,7 +114,7 @@ impl TestNode {
 
 #[test]
 fn process_is_spawned_on_another_node_and_here() {
-    let (_network, [a, b]) = two();
+    let (_network, [a, b]) = two(patient);
     let far = a.spawns("b", "account/1", 7_u64).unwrap();
     assert!(b.scheduler.inspect(far.with_node(0)).is_some());
     let own = a.cluster.spawn_on(a.scheduler.node(), "secret/1", 8_u64);
@@ -133,7 +133,7 @@ fn process_is_spawned_on_another_node_and_here() {
 /// Fails if a refusal is another one, or keeps the arguments, or is not counted.
 #[test]
 fn refused_spawn_gives_its_arguments_back() {
-    let (network, [a, b]) = two();
+    let (network, [a, b]) = two(patient);
     let unknown = a.spawns("b", "account/2", 7_u64);
     assert_eq!(unknown, Err(SpawnOnError::UnknownTag(7)));
     assert_eq!(
@@ -183,7 +183,7 @@ fn refused_spawn_gives_its_arguments_back() {
 fn node_spawns_for_nobody_by_default() {
     let network = MemoryNetwork::new();
     let nodes = ["a", "b"].map(|name| {
-        let builder = quick(name).behaviour("account/1", account);
+        let builder = patient(name).behaviour("account/1", account);
         join(&network, name, builder)
     });
     nodes.iter().for_each(|node| node.reaches(1));
@@ -210,7 +210,7 @@ fn node_spawns_for_nobody_by_default() {
 /// Fails if a process that ends in its first step ends unseen, or is seen twice.
 #[test]
 fn exit_of_a_brief_process_reaches_monitor_and_link() {
-    let (_network, [a, b]) = two();
+    let (_network, [a, b]) = two(patient);
     let _ = &b;
     let (guard, exits) = a.guard();
     for round in 0..200 {
@@ -237,7 +237,7 @@ fn exit_of_a_brief_process_reaches_monitor_and_link() {
 
 #[test]
 fn spawned_process_ends_with_its_link_and_its_node() {
-    let (network, [a, b]) = two();
+    let (network, [a, b]) = two(quick);
     let (guard, exits) = a.guard();
     let brief = a.scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid();
     let node = a.number_of("b");

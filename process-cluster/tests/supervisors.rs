@@ -1,8 +1,8 @@
 //! Supervisors whose children are on other nodes.
 mod common;
 
-use common::{LONG, TestNode, join, quick, wait_for};
-use process_cluster::{Home, MemoryNetwork};
+use common::{LONG, TestNode, join, patient, quick, wait_for};
+use process_cluster::{Builder, Home, MemoryNetwork};
 use process_scheduler::{
     Backoff, Child, ExitReason, Inbox, Pid, Policy, Spawn, Strategy, Supervisor, from_async,
     from_fn,
@@ -12,8 +12,10 @@ use std::{sync::mpsc, time::Duration};
 /// The processes of a node's own: the registrar.
 const OWN: usize = 1;
 
-fn start(network: &MemoryNetwork, name: &str) -> TestNode {
-    let builder = quick(name)
+type Settings = fn(&str) -> Builder;
+
+fn start(network: &MemoryNetwork, settings: Settings, name: &str) -> TestNode {
+    let builder = settings(name)
         .behaviour("idle/1", |()| (from_fn(|_: u8, _| ()), Spawn::new()))
         .behaviour("brief/1", |why: String| {
             let brief = from_async(|_: Inbox<()>| async move { Err::<(), _>(why) });
@@ -28,8 +30,12 @@ fn start(network: &MemoryNetwork, name: &str) -> TestNode {
     join(network, name, builder)
 }
 
-fn nodes<const N: usize>(network: &MemoryNetwork, names: [&str; N]) -> [TestNode; N] {
-    let nodes = names.map(|name| start(network, name));
+fn nodes<const N: usize>(
+    network: &MemoryNetwork,
+    settings: Settings,
+    names: [&str; N],
+) -> [TestNode; N] {
+    let nodes = names.map(|name| start(network, settings, name));
     nodes.iter().for_each(|node| node.reaches(N - 1));
     nodes
 }
@@ -67,7 +73,7 @@ fn lost_node_ends_its_child_as_the_strategy_says() {
     ];
     for (strategy, restarts) in strategies {
         let network = MemoryNetwork::new();
-        let [a, b] = nodes(&network, ["a", "b"]);
+        let [a, b] = nodes(&network, patient, ["a", "b"]);
         let ((first, of_first), (last, of_last)) = (near(), near());
         let (child, of_far) = far(&a, Home::node("b"));
         let supervisor = supervisor(strategy).child(first).child(child).child(last);
@@ -84,7 +90,7 @@ fn lost_node_ends_its_child_as_the_strategy_says() {
                 started.recv_timeout(LONG).unwrap();
             }
         }
-        let b = start(&network, "b");
+        let b = start(&network, patient, "b");
         let new = of_far.recv_timeout(LONG).unwrap();
         assert_ne!(old.node(), new.node());
         assert_eq!(new.node(), a.number_of("b"));
@@ -112,7 +118,7 @@ fn lost_node_ends_its_child_as_the_strategy_says() {
 #[test]
 fn split_ends_the_child_and_healing_starts_one() {
     let network = MemoryNetwork::new();
-    let [a, b] = nodes(&network, ["a", "b"]);
+    let [a, b] = nodes(&network, quick, ["a", "b"]);
     let (child, started) = far(&a, Home::node("b"));
     let intensity = supervisor(Strategy::OneForOne).intensity(4, Duration::MAX);
     let supervisor = intensity.child(child).start(&a.scheduler).unwrap();
@@ -140,7 +146,7 @@ fn split_ends_the_child_and_healing_starts_one() {
 #[test]
 fn child_of_a_key_moves_to_another_node() {
     let network = MemoryNetwork::new();
-    let [a, b, c] = nodes(&network, ["a", "b", "c"]);
+    let [a, b, c] = nodes(&network, patient, ["a", "b", "c"]);
     let at_b = |key: &u32| a.cluster.place(key.to_le_bytes()) == a.number_of("b");
     let key = (0..).find(at_b).unwrap().to_le_bytes();
     let (child, started) = far(&a, Home::key(key));
@@ -164,7 +170,7 @@ fn child_of_a_key_moves_to_another_node() {
 #[test]
 fn intensity_bounds_the_restarts_of_a_far_child() {
     let network = MemoryNetwork::new();
-    let [a, b] = nodes(&network, ["a", "b"]);
+    let [a, b] = nodes(&network, patient, ["a", "b"]);
     let ends = |child| {
         let supervisor = supervisor(Strategy::OneForAll).intensity(3, LONG);
         // It may have ended before a call of `exit_of` by its pid.
@@ -195,7 +201,7 @@ fn intensity_bounds_the_restarts_of_a_far_child() {
 #[test]
 fn far_child_that_ends_normally_is_restarted_by_its_policy() {
     let network = MemoryNetwork::new();
-    let [a, _b] = nodes(&network, ["a", "b"]);
+    let [a, _b] = nodes(&network, patient, ["a", "b"]);
     for (policy, starts) in [(Policy::Transient, 1), (Policy::Permanent, 3)] {
         let (sender, started) = mpsc::channel();
         let started_at = move |pid| sender.send(pid).unwrap();
@@ -220,7 +226,7 @@ fn far_child_that_ends_normally_is_restarted_by_its_policy() {
 #[test]
 fn killed_proxy_leaves_no_process_behind() {
     let network = MemoryNetwork::new();
-    let [a, b] = nodes(&network, ["a", "b"]);
+    let [a, b] = nodes(&network, patient, ["a", "b"]);
     let (child, started) = far(&a, Home::node("b"));
     let intensity = supervisor(Strategy::OneForOne).intensity(50, Duration::MAX);
     let supervisor = intensity.child(child.spawn(Spawn::new().name("proxy")));

@@ -1,9 +1,9 @@
 //! Frames that come from a peer: what each kind does.
-use super::{Peer, Peers, lock};
+use super::{LEAVES, NOTED, Peer, Peers, lock};
 use crate::{
     behaviours::{Arguments, Outcome},
     decode_error::DecodeError,
-    frame::{ANSWER, Header, Hello, MESSAGE, NAME, PUBLISH, SIGNAL, SPAWN},
+    frame::{ANSWER, Header, Hello, LEAVING, MESSAGE, NAME, PUBLISH, SIGNAL, SPAWN},
     session::Taken,
     signals,
     spawn_on::relate,
@@ -164,6 +164,24 @@ impl Peer {
                 }
             }
             SPAWN => self.take_spawn(peers, input)?,
+            LEAVING => {
+                let is_note = match input.u8()? {
+                    LEAVES => false,
+                    NOTED => true,
+                    _ => return Err(DecodeError::Invalid),
+                };
+                input.end()?;
+                match is_note {
+                    true => lock(&self.state).has_noted = true,
+                    false => {
+                        let number = self.number();
+                        number
+                            .into_iter()
+                            .for_each(|of| peers.directory.forget_node(of));
+                        self.note_that_it_leaves();
+                    }
+                }
+            }
             _ => return Err(DecodeError::Invalid),
         }
         Ok(())

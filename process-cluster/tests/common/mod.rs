@@ -20,9 +20,14 @@ pub fn wait_for(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Returns the settings of a node whose lease ends soon.
+/// Returns the settings of a node for a test in which a lease ends.
 pub fn quick(name: &str) -> Builder {
-    Cluster::builder(name).lease(Duration::from_millis(200))
+    Cluster::builder(name).lease(Duration::from_secs(1))
+}
+
+/// Returns the settings of a node for a test in which no lease must end, however busy the machine.
+pub fn patient(name: &str) -> Builder {
+    Cluster::builder(name).lease(Duration::from_secs(10))
 }
 
 pub struct TestNode {
