@@ -30,6 +30,7 @@ chapters! {
     budgets: "budgets.md";
     groups: "groups.md";
     processes: "processes.md";
+    cluster: "cluster.md";
     monitor: "monitor.md";
     observing: "observing.md";
     from_tokio: "from-tokio.md";
