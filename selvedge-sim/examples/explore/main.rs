@@ -9,6 +9,10 @@ mod busy;
 #[cfg(selvedge_sim)]
 mod cluster;
 #[cfg(selvedge_sim)]
+mod cluster_faults;
+#[cfg(selvedge_sim)]
+mod cluster_size;
+#[cfg(selvedge_sim)]
 mod disks;
 #[cfg(selvedge_sim)]
 mod drivers;
@@ -159,11 +163,7 @@ mod explorer {
         let mut passed = true;
         for (name, scenario) in chosen {
             let begun = Instant::now();
-            let most = if crate::scenarios::CRASHING.contains(name) {
-                crate::scenarios::MOST_CRASHES
-            } else {
-                u64::MAX
-            };
+            let most = crate::scenarios::most_seeds(name);
             let seeds = options.first..options.first + options.seeds.min(most);
             let explored = explore(seeds, scenario);
             let seconds = begun.elapsed().as_secs_f64();

@@ -44,7 +44,17 @@ pub const CRASHING: &[&str] = &[
     "replace_in_order",
     "disk_errors",
 ];
-pub const MOST_CRASHES: u64 = 2_000;
+const MOST_CRASHES: u64 = 2_000;
+
+/// Returns with how many seeds a process runs a scenario at most.
+pub fn most_seeds(name: &str) -> u64 {
+    match name {
+        // A seed takes a minute.
+        "cluster_size" => 1,
+        name if CRASHING.contains(&name) => MOST_CRASHES,
+        _ => u64::MAX,
+    }
+}
 
 /// All scenarios.
 pub const ALL: &[Scenario] = &[
@@ -116,6 +126,8 @@ pub const ALL: &[Scenario] = &[
     ("full_queue", crate::network::full_queue),
     ("endings", crate::network::endings),
     ("cluster", crate::cluster::cluster),
+    ("cluster_faults", crate::cluster_faults::cluster_faults),
+    ("cluster_size", crate::cluster_size::cluster_size),
     ("log", crate::disks::log),
     ("replace", crate::disks::replace),
     ("replace_in_order", crate::disks::replace_in_order),
