@@ -12,6 +12,8 @@ mod decode_error;
 mod directory;
 mod engine;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod identity;
 mod memory;
 mod peer;
