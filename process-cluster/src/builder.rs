@@ -60,7 +60,7 @@ impl fmt::Display for JoinError {
         match self {
             Self::BadName(name) => write!(
                 f,
-                "a name of a node, of a codec or of a behaviour must have 1 to {MOST} bytes: {name:?}"
+                "a name of a node, codec or behaviour must have 1 to {MOST} bytes: {name:?}"
             ),
             Self::CodecTaken(name) => {
                 write!(f, "there is another codec {name:?}, or there are too many")

@@ -171,8 +171,8 @@ impl<A: Message + Clone + Sync> Proxy<A> {
         Ok(Some(spawn.linked_to(own).monitored_by(own).into_future()))
     }
 
-    /// Runs until the proxy waits for something, or is over. The error is the end of the process, or
-    /// that of an attempt to spawn it.
+    /// Runs until the proxy waits for something, or is over. The error is the end of the process,
+    /// or that of an attempt to spawn it.
     fn run(&mut self, handle: &Handle, own: Pid, cx: &mut Context<'_>) -> Result<(), ExitReason> {
         loop {
             match &mut self.state {

@@ -212,9 +212,9 @@ impl Cluster {
     }
 
     /// Leaves the cluster. The other nodes learn so at once: they forget the names and groups of
-    /// this one, place no keys here, and refuse new messages for it. Then this call waits until the
-    /// calls that they have sent before are answered here, but at most for `limit`. Returns how many
-    /// are not.
+    /// this one, place no keys here, and refuse new messages for it. Then this call waits until
+    /// the calls that they have sent before are answered here, but at most for `limit`. Returns how
+    /// many are not.
     pub fn leave(self, limit: Duration) -> usize {
         let begun = Instant::now();
         self.peers.begin_to_leave();

@@ -254,7 +254,10 @@ fn client(world: &World, node: &Member, guard: Pid) -> BTreeMap<Pid, Record> {
         record.taken += sent;
         // What was on its way before may be acknowledged meanwhile.
         let most = 2 * u64::from(WINDOW) + 1;
-        assert!(!was_blocked || !is_blocked() || sent <= most, "{sent} are taken");
+        assert!(
+            !was_blocked || !is_blocked() || sent <= most,
+            "{sent} are taken"
+        );
         if random_below(3) == 0 {
             node.scheduler.monitor(guard, pid);
             record.monitors += 1;
@@ -301,12 +304,26 @@ pub fn cluster_faults(sim: Sim) -> Run {
         let [b, c] = chaos.join().unwrap();
         thread::sleep(5 * LEASE);
         agree(&[&a, &b, &c]);
-        assert_eq!(*world.astray.lock().unwrap(), 0, "deposits reach other accounts");
+        assert_eq!(
+            *world.astray.lock().unwrap(),
+            0,
+            "deposits reach other accounts"
+        );
         for (pid, record) in &records {
             let is_lost = a.lost.lock().unwrap().contains(&pid.node());
-            let came = record.number.map_or(0, |number| world.deposits.lock().unwrap()[&number]);
-            assert!(came <= record.taken, "{came} of {} deposits came", record.taken);
-            assert!(is_lost || came == record.taken, "{came} of {}", record.taken);
+            let came = record
+                .number
+                .map_or(0, |number| world.deposits.lock().unwrap()[&number]);
+            assert!(
+                came <= record.taken,
+                "{came} of {} deposits came",
+                record.taken
+            );
+            assert!(
+                is_lost || came == record.taken,
+                "{came} of {}",
+                record.taken
+            );
         }
         for name in &NAMES[1..] {
             let pid = a.cluster.whereis(name).unwrap();

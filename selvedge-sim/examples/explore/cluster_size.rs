@@ -13,7 +13,9 @@ const LEASE: Duration = Duration::from_secs(1);
 /// How many nodes there are: 100, or as many as the variable says.
 fn size() -> usize {
     let given = env::var("SELVEDGE_NODES").ok();
-    given.map_or(100, |given| given.parse().expect("SELVEDGE_NODES is a number"))
+    given.map_or(100, |given| {
+        given.parse().expect("SELVEDGE_NODES is a number")
+    })
 }
 
 /// An engine that counts frames and their bytes.
@@ -69,7 +71,7 @@ pub fn cluster_size(sim: Sim) -> Run {
             let (frames, bytes) = std::mem::take(&mut *counts.lock().unwrap());
             let (frames, bytes) = (frames / size as u64, bytes / size as u64);
             if env::var("SELVEDGE_NODES").is_ok() {
-                println!("{size} nodes, {what}, {leases} leases: {frames} frames, {bytes} bytes a node");
+                println!("{what}, {leases} leases: {frames} frames, {bytes} bytes a node");
             }
         };
         let converges = |what: &str, is_split: bool| {
