@@ -31,7 +31,7 @@ pub(crate) fn place<'a>(
 ///
 /// ```
 /// let home = process_cluster::place_among(["a", "b", "c"], "account/7");
-/// assert_eq!(home, Some("c"));
+/// assert_eq!(home, Some("a"));
 /// assert_eq!(process_cluster::place_among([], "account/7"), None);
 /// ```
 pub fn place_among<'a>(

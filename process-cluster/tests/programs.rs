@@ -102,7 +102,7 @@ fn is_alive(process: &str) -> bool {
 #[test]
 fn bank_that_loses_nodes_loses_no_money() {
     let folder = folder("bank-kills");
-    let bank = bank(&folder, 200, 4);
+    let bank = bank(&folder, 1_000, 4);
     for _ in 0..4 {
         bank.prints("was killed");
     }

@@ -190,12 +190,14 @@ impl Bank {
             let is_finished = audits
                 .iter()
                 .all(|audit| audit.is_some_and(|audit| audit.is_closed && audit.unfinished == 0));
-            if is_finished && were_finished {
+            if is_finished && were_finished && killed == self.options.kills {
                 return self.count(&audits);
             }
             were_finished = is_finished;
             let due = self.options.transfers * 3 * (killed + 1) / (self.options.kills + 1);
-            if killed < self.options.kills && made >= due && audits.iter().all(Option::is_some) {
+            // The accounts may have no money for all transfers.
+            let is_due = is_finished || made >= due && audits.iter().all(Option::is_some);
+            if killed < self.options.kills && is_due {
                 self.kill((1 + killed as usize) % NODES.len())?;
                 killed += 1;
             }
