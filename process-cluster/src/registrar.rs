@@ -17,7 +17,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// What the registrar is to monitor.
+/// The processes that the registrar is to monitor.
 pub(crate) enum Watch {
     Process(Pid),
     /// All processes in the directory.

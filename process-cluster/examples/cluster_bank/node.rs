@@ -22,7 +22,7 @@ const MOST_UNFINISHED: usize = 100;
 /// How many transfers in a row are refused before the teller gives up.
 const MOST_REFUSED: usize = 200;
 
-/// What a node tells of itself.
+/// The figures of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
     pub accounts: u64,

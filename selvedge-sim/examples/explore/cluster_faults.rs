@@ -55,7 +55,7 @@ impl Message for Account {
     }
 }
 
-/// What all nodes of a run share.
+/// The state that all nodes of a run share.
 #[derive(Clone, Default)]
 struct World {
     network: MemoryNetwork,
@@ -214,7 +214,7 @@ impl Process for Guard {
     }
 }
 
-/// What the client has done with a process.
+/// The deposits and monitors of one process.
 #[derive(Default)]
 struct Record {
     number: Option<u64>,
@@ -252,7 +252,7 @@ fn client(world: &World, node: &Member, guard: Pid) -> BTreeMap<Pid, Record> {
         let sent = (0..deposits).filter(|_| account.try_send(Account::Deposit(number)).is_ok());
         let sent = sent.count() as u64;
         record.taken += sent;
-        // What was on its way before may be acknowledged meanwhile.
+        // Messages that were on their way before may be acknowledged meanwhile.
         let most = 2 * u64::from(WINDOW) + 1;
         assert!(
             !was_blocked || !is_blocked() || sent <= most,
