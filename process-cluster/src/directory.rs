@@ -30,6 +30,13 @@ pub(crate) trait Feed {
     fn identities(&self) -> &Identities;
 }
 
+/// The processes that the registrar is to monitor.
+pub(crate) enum Watch {
+    Process(Pid),
+    /// All processes in the directory.
+    All,
+}
+
 /// The most bytes of a name.
 pub(crate) const MOST: usize = 1_000;
 

@@ -13,12 +13,11 @@
 use crate::{
     change::{NodeChange, NodeLoss},
     counters::Counters,
-    directory::{Directory, Feed},
+    directory::{Directory, Feed, Watch},
     engine::{Engine, PeerId, Receives},
     frame::{ANSWER, BYE, HELLO, Header, Hello, LEAVING, NAME, ORDERED},
     identity::{Identities, Incarnation},
     place::place,
-    registrar::Watch,
     session::{Change, Session},
     settings::Settings,
     wire::{Answer, AnswerTo, Answers, Pending},

@@ -7,7 +7,7 @@
 //!    to the old one is found by this look.
 //! 3. If no next one can start, there is none, and all names and memberships are taken out after
 //!    that. A registration that finds no registrar takes itself back.
-use crate::peer::Peers;
+use crate::{directory::Watch, peer::Peers};
 use process_scheduler::{
     Context, Event, EventsOf, Handle, InitError, Input, NoCommand, OutputOf, Pid, Process,
     SpawnError, Step, StepOf,
@@ -16,13 +16,6 @@ use std::{
     collections::HashSet,
     sync::{Arc, Weak},
 };
-
-/// The processes that the registrar is to monitor.
-pub(crate) enum Watch {
-    Process(Pid),
-    /// All processes in the directory.
-    All,
-}
 
 struct Registrar {
     peers: Weak<Peers>,

@@ -10,10 +10,10 @@ use std::{
 
 const LEASE: Duration = Duration::from_secs(1);
 
-/// How many nodes there are: 100, or as many as the variable says.
+/// How many nodes there are: 30, or as many as the variable says.
 fn size() -> usize {
     let given = env::var("SELVEDGE_NODES").ok();
-    given.map_or(100, |given| {
+    given.map_or(30, |given| {
         given.parse().expect("SELVEDGE_NODES is a number")
     })
 }
