@@ -217,6 +217,8 @@ impl Process for Guard {
 /// The deposits and monitors of one process.
 #[derive(Default)]
 struct Record {
+    /// The node's name.
+    node: &'static str,
     number: Option<u64>,
     taken: u64,
     monitors: u32,
@@ -229,7 +231,7 @@ fn client(world: &World, node: &Member, guard: Pid) -> BTreeMap<Pid, Record> {
         thread::sleep(MS * random_below(8) as u32);
         let name = NAMES[1 + random_below(2) as usize];
         if let Some(pid) = node.cluster.whereis(name) {
-            records.entry(pid).or_default();
+            records.entry(pid).or_default().node = name;
         }
         // Also one of a node that is lost or was started again.
         if records.is_empty() {
@@ -246,18 +248,18 @@ fn client(world: &World, node: &Member, guard: Pid) -> BTreeMap<Pid, Record> {
             }
             continue;
         };
-        let is_blocked = || world.blocks("a", NAMES[1]) && world.blocks("a", NAMES[2]);
+        let is_blocked = || world.blocks("a", record.node);
         let was_blocked = is_blocked();
         let deposits = if random_below(4) == 0 { 40 } else { 1 };
         let sent = (0..deposits).filter(|_| account.try_send(Account::Deposit(number)).is_ok());
         let sent = sent.count() as u64;
-        record.taken += sent;
         // Messages that were on their way before may be acknowledged meanwhile.
         let most = 2 * u64::from(WINDOW) + 1;
         assert!(
             !was_blocked || !is_blocked() || sent <= most,
             "{sent} are taken"
         );
+        record.taken += sent;
         if random_below(3) == 0 {
             node.scheduler.monitor(guard, pid);
             record.monitors += 1;
