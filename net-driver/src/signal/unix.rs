@@ -17,7 +17,7 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! One thread wakes the listeners of all signals ([`listener`](super::listener)). It reads from a
+//! One thread wakes the listeners of all signals (the module `listener`). It reads from a
 //! socket to which the signal handlers write a byte. A handler calls nothing else, as it may
 //! interrupt any code. If the socket is full, the thread has bytes to read anyway. The socket
 //! orders a signal's flag before its byte.

@@ -1,7 +1,7 @@
 //! Ctrl-C on Windows.
 //!
 //! The system calls the handler on a thread of its own, so the handler may wake the thread of the
-//! signals ([`listener`](super::listener)) by any means.
+//! signals (the module `listener`) by any means.
 use super::listener::{Listener, Slot, lock};
 use std::{
     fmt,
