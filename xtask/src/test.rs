@@ -226,10 +226,13 @@ fn test() -> Result<bool> {
     })
 }
 
-/// Builds the examples of `selvedge`, which its tests run: some as a user builds them, and
-/// some with all features.
+/// Builds the examples of `selvedge` and `process-cluster`, which their tests run: some of the
+/// former as a user builds them, and some with all features.
 pub(crate) fn build_examples() -> Result<bool> {
-    Ok(cargo_succeeds(EXAMPLES)? && cargo_succeeds(&format!("{EXAMPLES} --all-features"))?)
+    let cluster = "build --examples --package process-cluster --all-features";
+    Ok(cargo_succeeds(EXAMPLES)?
+        && cargo_succeeds(&format!("{EXAMPLES} --all-features"))?
+        && cargo_succeeds(cluster)?)
 }
 
 fn large() -> Result<bool> {
