@@ -12,10 +12,11 @@
 //! |---|---|
 //! | `WHOLE` | one frame, which is the template of this number from now on |
 //! | `ONE` | one frame that begins as the template: how many bytes, and the rest |
-//! | `MANY` | frames, each of which begins as the one before it, and the first as the template: how many bytes, how many follow, and these |
+//! | `MANY` | frames: how many bytes each shares with the one before it, how many follow, and these |
 //!
-//! How many bytes are left out is one byte. How many follow has 7 bits a byte, the lowest first,
-//! and the highest bit says that another byte follows.
+//! The frame before the first one of `MANY` is the template. How many bytes are left out is one
+//! byte. How many follow has 7 bits a byte, the lowest first, and the highest bit says that another
+//! byte follows.
 //!
 //! 1. A sender takes a frame as a new template, with the next number, if it has none, if the frame
 //!    begins otherwise, or if the template is older than `AGE`.

@@ -91,8 +91,9 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// states that are ready, as at a registration.
     fn replace(&self, fd: Fd, token: u64) -> io::Result<()>;
 
-    /// Ends the registration of a source under this token. If [`CLOSE_DEREGISTERS`](Self::CLOSE_DEREGISTERS), the kernel also ends
-    /// it when the last descriptor of the source is closed.
+    /// Ends the registration of a source under this token. If
+    /// [`CLOSE_DEREGISTERS`](Self::CLOSE_DEREGISTERS), the kernel also ends it when the last
+    /// descriptor of the source is closed.
     fn deregister(&self, fd: Fd, token: u64) -> io::Result<()>;
 
     /// Arms the source that is registered under this token, for events of the states that `wanted`

@@ -15,7 +15,7 @@ const LEASE: Duration = Duration::from_millis(40);
 const MS: Duration = Duration::from_millis(1);
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-enum Account {
+pub(super) enum Account {
     /// The number of a deposit by a client.
     Deposit(u64),
     Balance(Reply<u64>),

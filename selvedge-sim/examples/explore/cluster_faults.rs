@@ -7,12 +7,12 @@
 //! 4. The pid of a process reaches no other process.
 //! 5. A node takes few messages for one that takes none, and takes more afterwards.
 //! 6. Within five leases after the last fault the nodes agree on the nodes, the names and groups.
+use crate::cluster::Account;
 use process_cluster::{
-    Cluster, DecodeError, Decoder, Encoder, Engine, MemoryEngine, MemoryNetwork, Message,
-    NodeChange, PeerId, Sink, Unsent,
+    Cluster, Engine, MemoryEngine, MemoryNetwork, NodeChange, PeerId, Sink, Unsent,
 };
 use process_scheduler::{
-    CallError, Event, EventsOf, NoCommand, OutputOf, Pid, Process, Reply, Scheduler, Step, StepOf,
+    CallError, Event, EventsOf, NoCommand, OutputOf, Pid, Process, Scheduler, Step, StepOf,
 };
 use selvedge_sim::{Run, Sim, random_below, thread};
 use std::{
@@ -25,35 +25,6 @@ const LEASE: Duration = Duration::from_millis(40);
 const MS: Duration = Duration::from_millis(1);
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const WINDOW: u32 = 8;
-
-enum Account {
-    /// A deposit to the account that has this number.
-    Deposit(u64),
-    Number(Reply<u64>),
-}
-
-impl Message for Account {
-    fn encode(self, out: &mut Encoder<'_>) {
-        match self {
-            Self::Deposit(number) => {
-                out.u8(0);
-                out.u64(number);
-            }
-            Self::Number(reply) => {
-                out.u8(1);
-                out.reply(reply);
-            }
-        }
-    }
-
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        Ok(match input.u8()? {
-            0 => Self::Deposit(input.u64()?),
-            1 => Self::Number(input.reply()?),
-            _ => return Err(DecodeError::Invalid),
-        })
-    }
-}
 
 /// The state that all nodes of a run share.
 #[derive(Clone, Default)]
@@ -122,7 +93,7 @@ impl World {
                 *world.deposits.lock().unwrap().entry(own).or_default() += 1;
             }
             Account::Deposit(_) => *world.astray.lock().unwrap() += 1,
-            Account::Number(reply) => drop(reply.send(own)),
+            Account::Balance(reply) => drop(reply.send(own)),
         });
         let account = account.unwrap().pid();
         cluster.register(name, account).unwrap();
@@ -241,7 +212,7 @@ fn client(world: &World, node: &Member, guard: Pid) -> BTreeMap<Pid, Record> {
         let (&pid, record) = records.iter_mut().nth(at).unwrap();
         let account = node.scheduler.address::<Account>(pid).unwrap();
         let Some(number) = record.number else {
-            match account.call(Account::Number, 3 * LEASE).wait() {
+            match account.call(Account::Balance, 3 * LEASE).wait() {
                 Ok(number) => record.number = Some(number),
                 Err(CallError::Timeout) => panic!("a call outlives the lease of its node"),
                 Err(_) => {}
@@ -330,7 +301,7 @@ pub fn cluster_faults(sim: Sim) -> Run {
         for name in &NAMES[1..] {
             let pid = a.cluster.whereis(name).unwrap();
             let account = a.scheduler.address::<Account>(pid).unwrap();
-            let number = account.call(Account::Number, LEASE).wait().unwrap();
+            let number = account.call(Account::Balance, LEASE).wait().unwrap();
             account.try_send(Account::Deposit(number)).unwrap();
         }
         drop((b, c));
