@@ -78,8 +78,9 @@ pub(crate) struct World {
     hosts_differ: Cell<bool>,
     network: RefCell<Network>,
     futexes: RefCell<Vec<futexes::FutexWait>>,
-    /// The addresses of locks that a thread of this run has held while another waited.
-    own_locks: RefCell<BTreeSet<usize>>,
+    /// The addresses of locks that a thread of this run has held while another waited, and of
+    /// condition variables that one has notified.
+    own_words: RefCell<BTreeSet<usize>>,
     /// The thread that shows its panic, or 0.
     shows_panic: Cell<u32>,
     /// Whether the simulator itself runs, on the stack of a thread.
@@ -155,7 +156,7 @@ impl World {
             hosts_differ: Cell::new(false),
             network: RefCell::new(network),
             futexes: RefCell::default(),
-            own_locks: RefCell::default(),
+            own_words: RefCell::default(),
             shows_panic: Cell::new(0),
             is_within: Cell::new(false),
             fault_is_due: Cell::new(false),

@@ -42,6 +42,31 @@ fn lock_of_std_held_during_a_sleep_admits_one_thread() {
     assert!(explored.found.is_none(), "{}", explored.found.unwrap());
 }
 
+/// Its count is 2 then, as the word of a lock that a thread of the system may hold.
+#[test]
+fn condvar_notified_twice_before_a_wait_is_no_lock() {
+    let begun = Instant::now();
+    for seed in 0..50 {
+        let run = Sim::new(seed).run_main(|| {
+            let pair = Arc::new((Mutex::new(false), Condvar::new()));
+            let (lock, condvar) = &*pair;
+            condvar.notify_one();
+            condvar.notify_one();
+            let other = pair.clone();
+            let notifier = thread::spawn(move || {
+                thread::sleep(20 * MS);
+                *other.0.lock().unwrap() = true;
+                other.1.notify_one();
+            });
+            drop(condvar.wait_while(lock.lock().unwrap(), |done| !*done));
+            notifier.join().unwrap();
+        });
+        run.unwrap();
+    }
+    // Each look at a lock takes 100 ms of the system's time.
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
 #[test]
 fn condvar_of_std_waits_for_a_notification_or_the_time() {
     let run = Sim::new(1).run_main(|| {

@@ -7,7 +7,8 @@
 //!    system for [`SYSTEM`]: a thread of the system may hold the lock, such as that of the standard
 //!    output. Most such threads wake it in that time, and the run goes on as if there was no wait.
 //!    A panic hook waits for longer, and nobody waits so for a lock that is known as one of the
-//!    run.
+//!    run. Nor for a condition variable: its count looks like a held lock at times, but a thread of
+//!    the run has notified it while its word was not 0, as the word of a lock is at a wake.
 //! 2. Then the thread waits as in a park, and others run. A wake by a simulated thread ends the
 //!    wait.
 //! 3. A wake by a thread of the system does not reach a simulated one. So when nothing else can
@@ -23,7 +24,7 @@ use crate::{
 };
 use libc::{c_int, c_long, timespec};
 use std::{
-    ptr,
+    io, ptr,
     sync::atomic::{AtomicU32, Ordering::SeqCst},
     time::Duration,
 };
@@ -71,6 +72,10 @@ pub(super) unsafe fn call(
             unsafe { wait(&call, word, private, (value, limit)) }
         } else {
             let woken = world.wake_futex(word, value);
+            // SAFETY: the caller's.
+            if woken == 0 && !world.is_own_word(word) && unsafe { is_not_zero(word, private) } {
+                world.add_own_word(word);
+            }
             let of_system = match value - woken {
                 0 => 0,
                 // SAFETY: the caller's.
@@ -79,6 +84,19 @@ pub(super) unsafe fn call(
             Ok(i64::from(woken) + of_system.max(0))
         }
     })
+}
+
+/// Returns whether the word has another value than 0. The system looks, as a word may be gone at
+/// its wake: a lock's new holder may have freed it. This requeue of no thread has no other effect
+/// than a comparison.
+///
+/// # Safety
+/// As for the call of the system.
+unsafe fn is_not_zero(word: *const AtomicU32, private: c_int) -> bool {
+    let requeue = libc::FUTEX_CMP_REQUEUE | private;
+    // SAFETY: the caller's.
+    let result = unsafe { system(word, requeue, 0, ptr::null()) };
+    result == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)
 }
 
 /// # Safety
@@ -90,18 +108,9 @@ unsafe fn system(
     limit: *const timespec,
 ) -> c_long {
     let function = next!(syscall, Syscall);
-    // SAFETY: the caller's. The last two arguments have no meaning for these operations.
-    unsafe {
-        function(
-            libc::SYS_futex,
-            word,
-            operation,
-            value,
-            limit,
-            ptr::null(),
-            0,
-        )
-    }
+    // SAFETY: the caller's. A requeue alone reads the last two arguments: the word that gets the
+    // waits, and the value that the word is compared with.
+    unsafe { function(libc::SYS_futex, word, operation, value, limit, word, 0) }
 }
 
 /// # Safety

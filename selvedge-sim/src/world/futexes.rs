@@ -64,7 +64,7 @@ impl World {
             wait: self.threads.borrow()[id as usize - 1].waits,
             word,
             value,
-            may_be_system: is_lock(value) && limit.is_none() && !self.is_own_lock(word),
+            may_be_system: is_lock(value) && limit.is_none() && !self.is_own_word(word),
         });
         let is_woken = self.end_wait(id);
         self.futexes.borrow_mut().retain(|wait| wait.thread != id);
@@ -78,14 +78,20 @@ impl World {
             woken += 1;
         }
         if woken > 0 {
-            self.own_locks.borrow_mut().insert(word.addr());
+            self.add_own_word(word);
         }
         woken
     }
 
-    /// Returns whether a thread of this run has woken another that waited for the word.
-    pub(crate) fn is_own_lock(&self, word: *const AtomicU32) -> bool {
-        self.own_locks.borrow().contains(&word.addr())
+    /// No thread of the system holds this word.
+    pub(crate) fn add_own_word(&self, word: *const AtomicU32) {
+        self.own_words.borrow_mut().insert(word.addr());
+    }
+
+    /// Returns whether a thread of this run has woken another that waited for the word, or has
+    /// notified it as a condition variable.
+    pub(crate) fn is_own_word(&self, word: *const AtomicU32) -> bool {
+        self.own_words.borrow().contains(&word.addr())
     }
 
     /// Runs the panic hook for a thread. The hook takes locks that all threads of the process take,
@@ -100,7 +106,7 @@ impl World {
     /// Returns how often a thread waits in the system for the time of a look, before it lets others
     /// run.
     pub(crate) fn system_waits(&self, word: *const AtomicU32, value: u32) -> u32 {
-        match !is_lock(value) || self.is_own_lock(word) {
+        match !is_lock(value) || self.is_own_word(word) {
             true => 0,
             false if self.shows_panic.get() == self.current.get() => SYSTEM_WAITS_OF_PANIC,
             false => 1,
