@@ -34,10 +34,7 @@ impl Handle {
     /// [`Relay`](crate::Relay::deliver).
     pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         if to.node != self.node() {
-            return match self.send_by_relay(to, message) {
-                Err(SendError::NoRoom(message)) => Err(SendError::Full(message)),
-                sent => sent,
-            };
+            return self.try_send_by_relay(to, message);
         }
         let Some(cell) = self.registry().get(to) else {
             return Err(SendError::NotFound(message));
@@ -45,6 +42,20 @@ impl Handle {
         let mut message = Some(message);
         let sent = cell.send_any(&mut message);
         sent.map_err(|refused| refused.map(|()| message.expect("a refused message stays")))
+    }
+
+    // A local send keeps no registers for this call.
+    #[cold]
+    #[inline(never)]
+    fn try_send_by_relay<M: Send + 'static>(
+        &self,
+        to: Pid,
+        message: M,
+    ) -> Result<(), SendError<M>> {
+        match self.send_by_relay(to, message) {
+            Err(SendError::NoRoom(message)) => Err(SendError::Full(message)),
+            sent => sent,
+        }
     }
 
     fn send_by_relay<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
