@@ -1,7 +1,9 @@
-//! Frames that are mutated at random, for the decoders and for a session.
+//! Inputs for the decoders and for a session, with checks: those of the tests, which are mutated at
+//! random, and those of a fuzzer.
 //!
-//! A run is a number of inputs from a seed. cargo-fuzz would need a nightly compiler and a build of
-//! its own; a run here has the same checks, without its guidance by coverage, and repeats anywhere:
+//! A fuzzer is guided by the code that an input reaches. Its program is in the folder `fuzz` of the
+//! repository, and inputs that it found are in `src/fuzz/corpus`. Ten million random inputs without
+//! that guidance, on any compiler:
 //!
 //! ```sh
 //! cargo test --release -p process-cluster --lib -- --ignored ten_million
@@ -9,13 +11,13 @@
 use crate::{
     behaviours::Outcome,
     codec::Codecs,
-    frame::{self, ALIVE, BYE, HELLO, Header, Hello},
+    frame::{HELLO, Header, Hello},
     identity::{Identities, Incarnation},
-    session::{Session, Taken},
+    session::{Change, Session, Taken},
     signals,
     wire::{Answer, AnswerTo, Answers, Decoder, Encoder, Message},
 };
-use process_scheduler::{CancelReason, ExitReason, Pid, Reply, Signal};
+use process_scheduler::{Pid, Reply};
 use std::{
     sync::{Arc, Mutex, Weak},
     time::Duration,
@@ -61,77 +63,6 @@ impl Message for Everything {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-
-    /// Changes bytes, cuts, repeats, lengthens or joins an input.
-    fn mutate(&mut self, input: &mut Vec<u8>, other: &[u8]) {
-        for _ in 0..1 + self.below(4) {
-            let at = self.below(input.len());
-            match self.below(7) {
-                0 => input.truncate(at),
-                1 => input.extend_from_slice(&other[self.below(other.len())..]),
-                2 => input.push(self.below(256) as u8),
-                3 if !input.is_empty() => input[at] ^= 1 << self.below(8),
-                // A length, or a part of one.
-                4 if !input.is_empty() => input[at] = [0, 1, 0x7F, 0x80, 0xFF][self.below(5)],
-                5 if input.len() >= at + 4 => {
-                    let length = [0, 1, 1 << 20, u32::MAX / 2, u32::MAX][self.below(5)];
-                    input[at..at + 4].copy_from_slice(&length.to_le_bytes());
-                }
-                _ if !input.is_empty() => input[at] = self.below(256) as u8,
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Returns a valid body of each kind.
-fn bodies(identities: &Identities, codecs: &Codecs) -> Vec<Vec<u8>> {
-    let pid = Pid::from_bits(7 << 32 | 3).unwrap();
-    let far = pid.with_node(identities.number_of(OTHER));
-    let written = |write: &dyn Fn(&mut Encoder<'_>)| {
-        let mut out = Encoder::new(identities);
-        write(&mut out);
-        out.bytes
-    };
-    let mut all = vec![
-        written(&|out| {
-            let text = "text".to_owned();
-            let reply = Reply::from_fn(|_| ());
-            let message = Everything(1, vec![2; 9], text, Some(3), far, reply);
-            codecs.encode(0, Box::new(message), out);
-        }),
-        written(&|out| Outcome::Spawned(far).encode(out)),
-        written(&|out| Outcome::Refused("no".to_owned()).encode(out)),
-    ];
-    let exit = |reason, linked| Signal::Exit {
-        pid: far,
-        reason,
-        linked,
-    };
-    let signals = [
-        Signal::Cancel(CancelReason::Requested),
-        Signal::Kill,
-        Signal::Monitor { by: far },
-        Signal::Watch { target: pid },
-        Signal::Link { with: far },
-        exit(ExitReason::Normal, false),
-        exit(ExitReason::failed("why"), true),
-    ];
-    for signal in signals {
-        all.push(written(&|out| assert!(signals::write(&signal, out))));
-    }
-    all
-}
-
 fn hello() -> Hello {
     Hello {
         name: "other".to_owned(),
@@ -154,31 +85,6 @@ fn session() -> Session {
     session.take_hello(header, hello(), Duration::ZERO, &mut Vec::new());
     assert!(session.is_up());
     session
-}
-
-/// Returns frames that the other node may send to [`session`].
-fn frames(bodies: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let header = |kind| Header {
-        incarnation: OTHER,
-        session: 1,
-        to: frame::address(OWN, 1),
-        kind,
-    };
-    let begun = |kind| {
-        let mut frame = Vec::new();
-        header(kind).write(&mut frame);
-        frame
-    };
-    let mut all = vec![begun(BYE), begun(ALIVE), begun(HELLO)];
-    all[1].extend_from_slice(&[0; 16]);
-    hello().write(&mut all[2]);
-    for (at, body) in bodies.iter().enumerate() {
-        let mut frame = begun(3 + at as u8 % 7);
-        frame.extend_from_slice(&(at as u64 % 2).to_le_bytes());
-        frame.extend_from_slice(body);
-        all.push(frame);
-    }
-    all
 }
 
 /// Feeds an input to all decoders. They may refuse it, and nothing else.
@@ -211,73 +117,78 @@ fn decodes(input: &[u8], identities: &Arc<Identities>, codecs: &Codecs) {
     }
 }
 
-fn run(inputs: u64) {
-    let identities = Arc::new(Identities::new(OWN, 0));
-    let mut codecs = Codecs::default();
-    assert!(codecs.add::<Everything>("everything/1"));
-    let bodies = bodies(&identities, &codecs);
-    let frames = frames(&bodies);
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    let (mut fed, mut ups) = (0, 0);
-    while fed < inputs {
-        // A session takes some inputs in a row.
-        let mut session = session();
-        let (mut last, mut changes) = (None, Vec::new());
-        for at in 0..1 + random.below(8) {
-            let corpus = if random.below(2) == 0 {
-                &bodies
-            } else {
-                &frames
-            };
-            let mut input = corpus[random.below(corpus.len())].clone();
-            if random.below(16) > 0 {
-                let other = &frames[random.below(frames.len())];
-                random.mutate(&mut input, other);
-            }
-            fed += 1;
-            decodes(&input, &identities, &codecs);
-            let Ok((header, rest)) = Header::read(&input) else {
-                continue;
-            };
-            let now = Duration::from_millis(at as u64);
-            if header.kind == HELLO {
-                if let Ok(hello) = Hello::read(rest) {
-                    session.take_hello(header, hello, now, &mut changes);
-                }
-            } else if let Ok(Taken::Frame { sequence, body, .. }) =
-                session.take(header, rest, now, &mut changes)
-            {
-                let session = session.number();
-                // In order, and once.
-                let expected = match last {
-                    Some((of, sequence)) if of == session => sequence + 1,
-                    _ => 0,
-                };
-                assert_eq!(sequence, expected);
-                assert!(body.len() < input.len());
-                last = Some((session, sequence));
-            }
-            if session.is_up() {
-                ups += 1;
-                if session.has_room() {
-                    session.message(3, b"content");
-                }
-                assert!(session.unacknowledged() <= 8);
-                drop(session.alive());
-            }
+/// What takes inputs: the decoders and a session, with checks.
+pub struct Fed {
+    identities: Arc<Identities>,
+    codecs: Codecs,
+    session: Session,
+    /// The session's number and the number of the frame that it took last.
+    last: Option<(u32, u64)>,
+    inputs: u64,
+    changes: Vec<Change>,
+}
+
+impl Default for Fed {
+    fn default() -> Self {
+        let mut codecs = Codecs::default();
+        assert!(codecs.add::<Everything>("everything/1"));
+        Self {
+            identities: Arc::new(Identities::new(OWN, 0)),
+            codecs,
+            session: session(),
+            last: None,
+            inputs: 0,
+            changes: Vec::new(),
         }
     }
-    assert!(ups > inputs / 4, "most sessions end at once");
 }
 
-/// Fails if an input makes a decoder or a session panic, or yields more bytes than it has.
-#[test]
-fn mutated_frames_do_no_harm() {
-    run(50_000);
+impl Fed {
+    /// Gives an input to all decoders and, as a frame, to the session.
+    pub fn feed(&mut self, input: &[u8]) {
+        self.inputs += 1;
+        decodes(input, &self.identities, &self.codecs);
+        let Ok((header, rest)) = Header::read(input) else {
+            return;
+        };
+        let session = &mut self.session;
+        let now = Duration::from_millis(self.inputs);
+        if header.kind == HELLO {
+            if let Ok(hello) = Hello::read(rest) {
+                session.take_hello(header, hello, now, &mut self.changes);
+            }
+        } else if let Ok(Taken::Frame { sequence, body, .. }) =
+            session.take(header, rest, now, &mut self.changes)
+        {
+            let session = session.number();
+            // In order, and once.
+            let expected = match self.last {
+                Some((of, sequence)) if of == session => sequence + 1,
+                _ => 0,
+            };
+            assert_eq!(sequence, expected);
+            assert!(body.len() < input.len());
+            self.last = Some((session, sequence));
+        }
+        if session.is_up() {
+            if session.has_room() {
+                session.message(3, b"content");
+                assert!(session.unacknowledged() <= session.window() as u64);
+            }
+            drop(session.alive());
+        }
+        self.changes.clear();
+    }
+
+    /// Feeds the parts of bytes: before each part stands its length, as a byte.
+    pub fn feed_parts(&mut self, mut bytes: &[u8]) {
+        while let Some((length, rest)) = bytes.split_first() {
+            let (part, rest) = rest.split_at(rest.len().min(usize::from(*length)));
+            self.feed(part);
+            bytes = rest;
+        }
+    }
 }
 
-#[test]
-#[ignore = "it takes some seconds when it is optimised"]
-fn mutated_frames_do_no_harm_ten_million() {
-    run(10_000_000);
-}
+#[cfg(test)]
+mod tests;

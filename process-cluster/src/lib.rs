@@ -12,7 +12,7 @@ mod decode_error;
 mod directory;
 mod engine;
 mod frame;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod fuzz;
 mod identity;
 mod memory;
@@ -35,6 +35,9 @@ pub use counters::ClusterMetrics;
 pub use decode_error::DecodeError;
 pub use directory::RegisterError;
 pub use engine::{Engine, PeerId, Sink, Unsent};
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use fuzz::Fed;
 pub use memory::{MemoryEngine, MemoryNetwork};
 pub use place::place_among;
 pub use spawn_on::{SpawnOn, SpawnOnError, Spawning};
