@@ -161,7 +161,7 @@ impl Fed {
             session.take(header, rest, now, &mut self.changes)
         {
             let session = session.number();
-            // In order, and once.
+            // The frames come in order, and once.
             let expected = match self.last {
                 Some((of, sequence)) if of == session => sequence + 1,
                 _ => 0,
