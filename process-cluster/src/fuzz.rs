@@ -117,7 +117,7 @@ fn decodes(input: &[u8], identities: &Arc<Identities>, codecs: &Codecs) {
     }
 }
 
-/// What takes inputs: the decoders and a session, with checks.
+/// The decoders and a session, which take inputs with checks.
 pub struct Fed {
     identities: Arc<Identities>,
     codecs: Codecs,

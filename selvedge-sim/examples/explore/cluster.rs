@@ -1,6 +1,6 @@
 //! Three nodes of a cluster, over a network that loses, repeats and delays frames, is cut, and
 //! whose nodes are killed and started again.
-use process_cluster::{Cluster, DecodeError, Decoder, Encoder, MemoryNetwork, Message};
+use process_cluster::{Cluster, DecodeError, Decoder, Encoder, Engine, MemoryNetwork, Message};
 use process_scheduler::{
     CallError, Event, EventsOf, NoCommand, OutputOf, Pid, Process, Reply, Scheduler, Step, StepOf,
 };
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-const LEASE: Duration = Duration::from_millis(40);
+pub(super) const LEASE: Duration = Duration::from_millis(40);
 const MS: Duration = Duration::from_millis(1);
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -44,17 +44,21 @@ impl Message for Account {
     }
 }
 
-struct Member {
-    scheduler: Scheduler,
-    cluster: Cluster,
+pub(super) struct Member {
+    pub(super) scheduler: Scheduler,
+    pub(super) cluster: Cluster,
 }
 
 impl Member {
     fn join(network: &MemoryNetwork, name: &str) -> Self {
+        Self::join_by(network.engine(name), name)
+    }
+
+    pub(super) fn join_by(engine: impl Engine, name: &str) -> Self {
         let scheduler = Scheduler::builder().workers(1).build();
         let builder = Cluster::builder(name).lease(LEASE).queue(8);
         let builder = builder.codec::<Account>("account/1");
-        let cluster = builder.join(&scheduler, network.engine(name)).unwrap();
+        let cluster = builder.join(&scheduler, engine).unwrap();
         // Deposits come at most once and in their order.
         let mut last = 0;
         let account = scheduler.spawn_fn(move |message, _| match message {

@@ -10,6 +10,7 @@ mod busy;
 mod cluster;
 #[cfg(selvedge_sim)]
 mod cluster_faults;
+mod cluster_late;
 #[cfg(selvedge_sim)]
 mod cluster_size;
 #[cfg(selvedge_sim)]

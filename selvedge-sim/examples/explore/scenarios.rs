@@ -127,6 +127,7 @@ pub const ALL: &[Scenario] = &[
     ("endings", crate::network::endings),
     ("cluster", crate::cluster::cluster),
     ("cluster_faults", crate::cluster_faults::cluster_faults),
+    ("cluster_late", crate::cluster_late::cluster_late),
     ("cluster_size", crate::cluster_size::cluster_size),
     ("log", crate::disks::log),
     ("replace", crate::disks::replace),
