@@ -5,18 +5,18 @@
 //!
 //! `cargo run -p child-process --example async_executor_children`
 
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 fn main() -> std::io::Result<()> {
-    linux::main()
+    unix::main()
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(unix))]
 fn main() {
-    println!("there are children on Linux alone");
+    println!("there are children on Unix alone");
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
+#[cfg(unix)]
+mod unix {
     use async_executor::Executor;
     use child_process::Command;
     use futures_lite::{AsyncReadExt, AsyncWriteExt, future};

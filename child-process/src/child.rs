@@ -146,7 +146,7 @@ impl Child {
     ///
     /// # Errors
     /// - If the child's driver has shut down, and the current one has shut down as well or cannot
-    ///   get the descriptors that sockets need.
+    ///   get the descriptors that sockets need. A thread that waits needs no driver.
     /// - `ECHILD` if other code has reaped the child.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.stdin = None;

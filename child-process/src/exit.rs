@@ -7,7 +7,7 @@
 use net_driver::{Driver, net::AsyncFd};
 use std::{
     io,
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker, ready},
     thread,
@@ -154,7 +154,7 @@ fn wait_unreaped(id: u32) -> io::Result<()> {
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let options = libc::WEXITED | libc::WNOWAIT;
         // SAFETY: the pointer is valid for a write.
-        let result = unsafe { libc::waitid(libc::P_PID, id, &raw mut info, options) };
+        let result = unsafe { libc::waitid(libc::P_PID, id as libc::id_t, &raw mut info, options) };
         if result == 0 {
             return Ok(());
         }
@@ -166,14 +166,21 @@ fn wait_unreaped(id: u32) -> io::Result<()> {
 }
 
 /// Opens a descriptor of the process. The descriptor is close-on-exec.
+#[cfg(all(target_os = "linux", not(selvedge_polling)))]
 fn pidfd_open(id: u32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, id, 0) };
     match libc::c_int::try_from(fd) {
         // SAFETY: the call has just opened the descriptor, and no other code knows its number.
-        Ok(fd @ 0..) => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        Ok(fd @ 0..) => Ok(unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Fails: only Linux has such descriptors, and the cfg stands for the other systems there.
+#[cfg(not(all(target_os = "linux", not(selvedge_polling))))]
+fn pidfd_open(_: u32) -> io::Result<OwnedFd> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Waits until one of the descriptors is readable. Returns whether the first one is. A signal also

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_shuttle))))]
+#![cfg(all(unix, not(any(selvedge_loom, selvedge_shuttle))))]
 use std::{
     ffi::OsStr,
     fmt,

@@ -1,8 +1,5 @@
 //! Tests the waits for systems that have no descriptors of processes.
-use super::{
-    Command,
-    exit::{Ended, Exit},
-};
+use super::exit::{Ended, Exit};
 use net_driver::Driver;
 use std::{
     future::poll_fn,
@@ -28,9 +25,10 @@ fn exit_by_thread_leaves_the_status() {
 
 /// Fails if a wait on this system does not use the descriptor of the process.
 #[test]
+#[cfg(all(target_os = "linux", not(selvedge_polling)))]
 fn exit_of_a_child_is_waited_for_by_the_driver() {
     Driver::new(1).park(0).block_on(async {
-        let mut child = Command::new("true").spawn().unwrap();
+        let mut child = super::Command::new("true").spawn().unwrap();
         let id = child.id().unwrap();
         assert!(matches!(Exit::of(id), Ok(Exit::Pidfd { .. })));
         child.wait().await.unwrap();

@@ -70,8 +70,10 @@ fn wait_that_began_without_a_driver_ends_in_one() {
     });
 }
 
-/// Fails if the wait stays where nothing ends it, or if the wait that fails loses the child.
+/// Fails if the wait stays where nothing ends it, or if the wait that fails loses the child. The
+/// wait by a thread needs no driver, so it goes on.
 #[test]
+#[cfg(not(selvedge_polling))]
 fn wait_fails_in_a_driver_that_has_shut_down() {
     let mut child = child_of_an_ended_driver();
     let stdin = child.stdin.take();
@@ -83,6 +85,23 @@ fn wait_fails_in_a_driver_that_has_shut_down() {
         child.wait().await.unwrap_err();
     });
     assert!(child.id().is_some());
+    drop(stdin);
+    assert!(run(child.wait()).unwrap().success());
+}
+
+/// Fails if the end of the driver ends the wait by a thread, or if nothing wakes the task then.
+#[test]
+#[cfg(selvedge_polling)]
+fn wait_by_a_thread_outlasts_its_driver() {
+    let mut child = child_of_an_ended_driver();
+    let stdin = child.stdin.take();
+    let driver = Driver::new(1);
+    let shuts_down = driver.clone();
+    driver.park(0).block_on(async {
+        assert!(is_pending(child.wait()));
+        shuts_down.shutdown();
+        assert!(is_pending(child.wait()));
+    });
     drop(stdin);
     assert!(run(child.wait()).unwrap().success());
 }

@@ -1,5 +1,8 @@
 //! Counts the threads of this process. So it has one test.
-#![cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_shuttle))))]
+#![cfg(all(
+    target_os = "linux",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_polling))
+))]
 use child_process::Command;
 use net_driver::Driver;
 use std::{fs, process::Stdio};

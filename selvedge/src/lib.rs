@@ -21,11 +21,7 @@ pub mod time;
 #[cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
 #[doc(inline)]
 pub use blocking_fs as fs;
-#[cfg(all(
-    feature = "process",
-    target_os = "linux",
-    not(any(selvedge_loom, selvedge_shuttle))
-))]
+#[cfg(all(feature = "process", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 #[doc(inline)]
 pub use child_process as process;
 pub use join_set::JoinSet;

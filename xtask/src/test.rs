@@ -250,7 +250,8 @@ fn large() -> Result<bool> {
 ///   build. On that of ThreadSanitizer it also runs the shim's own tests. It builds no other tests
 ///   on these two backends, as the tests would not run.
 /// - At last it tests the sockets over the poller of Unix systems other than Linux, and over that
-///   of systems without edge-triggered events, such as Windows.
+///   of systems without edge-triggered events, such as Windows. With the former it also tests the
+///   children, for which threads wait there.
 fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
@@ -260,12 +261,15 @@ fn backends() -> Result<bool> {
         .collect();
     let shim = ["--package", "sync-shim"];
     let sockets = ["--package", "net-driver"];
-    let steps: [(&str, &[&str], &[&str]); 6] = [
+    let polling = ["--features", "net-driver/polling"];
+    let children = [&["--package", "child-process"][..], &polling].concat();
+    let steps: [(&str, &[&str], &[&str]); 7] = [
         ("count", &["test", "count"], &all),
         ("tsan", &["check"], &all),
         ("tsan", &["test"], &shim),
         ("shuttle", &["check"], &all),
         ("polling", &["test", "--tests"], &sockets),
+        ("polling", &["test", "--tests"], &children),
         (
             "polling --cfg selvedge_one_shot",
             &["test", "--tests"],
