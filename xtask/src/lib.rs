@@ -13,6 +13,7 @@ macro_rules! say {
     };
 }
 
+pub mod debian;
 pub mod output;
 pub mod source;
 pub mod workspace;

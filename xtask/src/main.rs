@@ -75,9 +75,9 @@ enum Command {
     ///
     /// It copies their packages into target/facade, and downloads what they depend on.
     Facade(facade::Options),
-    /// Runs the tests with the oldest Rust, and on other machines, with Debian's compiler.
+    /// Builds and tests the crates with the oldest Rust, and for other machines.
     ///
-    /// It downloads that compiler into target/platforms. The platforms are msrv and i686.
+    /// It downloads Debian's compilers and emulators into target/platforms.
     Platforms(platforms::Options),
     /// Repeats the test binaries, also on a busy machine, and counts the failures.
     Flaky(flaky::Options),

@@ -17,7 +17,7 @@ use project::{
 use std::{fmt::Write as _, fs, path::Path, process::Command};
 
 /// The parts, and those of their features that need no `std` either.
-const PARTS: &[(&str, &[&str])] = &[
+pub(crate) const PARTS: &[(&str, &[&str])] = &[
     ("sync-shim", &[]),
     ("queue-spmc", &["deque"]),
     ("queue-global", &["queue-spmc"]),

@@ -1,0 +1,303 @@
+//! The platforms that `cargo xtask platforms` knows.
+use crate::flaky::end_of;
+use anyhow::{Context, Result, ensure};
+use project::{debian::Packages, workspace::succeeds};
+use std::{fs, os::unix::process::CommandExt, path::Path, process::Command, time::Duration};
+
+/// A machine, and how its programs are built and run here.
+pub(super) struct Platform {
+    pub(super) name: &'static str,
+    /// The machine, and how it is tested. The page has this text as a sentence.
+    pub(super) what: &'static str,
+    /// The targets' names. There is none for this machine.
+    pub(super) targets: &'static [&'static str],
+    pub(super) build: Build,
+    /// Packages that are unpacked: what programs are linked with, and an emulator.
+    pub(super) packages: &'static [Packages],
+    /// Returns the flags with which rustc links the target's programs. It takes the folder that has
+    /// the folders of `packages`.
+    pub(super) flags: fn(&Path) -> String,
+    /// Returns the words before a program's name that start the program.
+    pub(super) runner: fn(&Path) -> Vec<String>,
+    /// Makes what the runner needs and no package has.
+    pub(super) prepare: fn(&Path) -> Result<()>,
+    /// Where the crates are only checked: the tests that are built and run all the same. Each list
+    /// has a crate's name and the arguments of `cargo test` that choose among its tests.
+    pub(super) tested: &'static [(&'static str, &'static [&'static str])],
+    /// Parts of names of tests that are left out: an emulator runs no tests that start their own
+    /// program again.
+    pub(super) skipped: &'static [&'static str],
+    /// Crates that are not built, each list with the reason.
+    pub(super) without: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// How the crates of a platform are built.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Build {
+    /// All tests, with the oldest Rust and Debian's std. On this machine also the doc tests.
+    Tests,
+    /// The chosen tests, with the oldest Rust and Debian's std. All crates are checked.
+    Chosen,
+    /// The chosen tests, with the newer Rust, which compiles the target's std first. All crates are
+    /// checked.
+    Check,
+    /// As `Check`, but without `std`: only the parts that do not need it.
+    NoStd,
+}
+
+/// A platform that is only checked needs no more than the compiler.
+const CHECKED: Platform = Platform {
+    name: "",
+    what: "",
+    targets: &[],
+    build: Build::Check,
+    packages: &[],
+    flags: |_| String::new(),
+    runner: |_| Vec::new(),
+    prepare: |_| Ok(()),
+    tested: &[],
+    skipped: &[],
+    without: &[],
+};
+
+const QEMU: Packages = Packages {
+    folder: "qemu",
+    rust: &[],
+    others: &[
+        "qemu-user",
+        "libcapstone4",
+        "libglib2.0-0",
+        "libnuma1",
+        "liburing2",
+    ],
+};
+
+/// The tests that an emulator runs within two minutes: the unit tests of the parts, and those of
+/// sockets.
+const EMULATED: &[(&str, &[&str])] = &[
+    ("sync-shim", &["--lib"]),
+    ("queue-spmc", &["--lib"]),
+    ("queue-global", &["--lib"]),
+    ("waker-vtable", &["--lib"]),
+    ("task-header", &["--lib"]),
+    ("coop-budget", &["--lib"]),
+    ("task-set", &["--lib"]),
+    ("task-sync", &["--lib"]),
+    ("net-driver", &["--lib", "--test=tcp", "--test=udp"]),
+    ("task-io", &["--lib"]),
+    ("worker-idle", &["--lib"]),
+    ("timer-wheel", &["--lib"]),
+    ("blocking-threads", &["--lib"]),
+    ("task-trace", &["--lib"]),
+    ("worker-queue", &["--lib"]),
+    ("sched-group", &["--lib"]),
+    ("sched-monitor", &["--lib"]),
+    ("process-scheduler", &["--lib"]),
+];
+
+/// A linker for Windows.
+const MINGW: Packages = Packages {
+    folder: "mingw",
+    rust: &[],
+    others: &[
+        "binutils-mingw-w64-x86-64",
+        "gcc-mingw-w64-base",
+        "gcc-mingw-w64-x86-64-win32",
+        "gcc-mingw-w64-x86-64-win32-runtime",
+        "libz-mingw-w64",
+        "mingw-w64-common",
+        "mingw-w64-x86-64-dev",
+    ],
+};
+
+const WINE: Packages = Packages {
+    folder: "wine",
+    rust: &[],
+    others: &["libwine", "libunwind8", "wine64"],
+};
+
+/// Returns the words that run a program for Windows. Wine looks for the libraries of other packages
+/// in the folder of the first path, and the program looks for its own in that of the second.
+fn wine(work: &Path) -> Vec<String> {
+    let folder = |name: &str| work.join(name).display().to_string();
+    let words = [
+        format!(
+            "LD_LIBRARY_PATH={}",
+            folder("wine/usr/lib/x86_64-linux-gnu")
+        ),
+        format!("WINESERVER={}", folder("wine/usr/lib/wine/wineserver64")),
+        format!("WINEPREFIX={}", folder("wine-prefix")),
+        "WINEDEBUG=-all".into(),
+        "WINEDLLOVERRIDES=mscoree,mshtml=".into(),
+        format!("WINEDLLPATH={}", folder("mingw/usr/x86_64-w64-mingw32/lib")),
+        format!("WINEPATH=Z:{}", folder("wine-library").replace('/', "\\")),
+        folder("wine/usr/lib/wine/wine64"),
+    ];
+    ["env".into()].into_iter().chain(words).collect()
+}
+
+/// Makes a library of Windows that Wine does not have, and that std asks for random bytes. Then it
+/// makes the folder that Wine uses as a disk.
+fn prepare_wine(work: &Path) -> Result<()> {
+    let folder = work.join("wine-library");
+    fs::create_dir_all(&folder)?;
+    let source = folder.join("prng.c");
+    let text = "#include <windows.h>\n\
+                BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);\n\
+                BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T count) {\n\
+                    return SystemFunction036(bytes, (ULONG)count);\n\
+                }\n";
+    fs::write(&source, text)?;
+    let mut gcc = Command::new(work.join("mingw/usr/bin/x86_64-w64-mingw32-gcc-win32"));
+    gcc.arg("-shared").arg("-o");
+    gcc.arg(folder.join("bcryptprimitives.dll")).arg(&source);
+    ensure!(
+        succeeds(gcc.arg("-ladvapi32"))?,
+        "the library does not build"
+    );
+    if !work.join("wine-prefix/system.reg").exists() {
+        let words = wine(work);
+        let mut boot = Command::new(&words[0]);
+        boot.args(&words[1..]).args(["wineboot", "-i"]);
+        let mut boot = boot.process_group(0).spawn().context("env")?;
+        let end = end_of(&mut boot, Duration::from_secs(480))?;
+        let booted = end.is_some_and(|status| status.success());
+        ensure!(booted, "Wine does not start");
+    }
+    Ok(())
+}
+
+/// Returns the flags that link with the compiler for another processor, which is unpacked.
+fn cross(work: &Path, folder: &str, triple: &str) -> String {
+    let root = work.join(folder);
+    let root = root.display();
+    format!("-Clinker={root}/usr/bin/{triple}-gcc-12 -Clink-arg=--sysroot={root}")
+}
+
+/// Returns the words that run a program for another processor. Its libraries are in `folder`. It
+/// does not get the variable by which the emulator finds the emulator's own libraries.
+fn qemu(work: &Path, processor: &str, folder: &str, triple: &str) -> Vec<String> {
+    let qemu = work.join(format!("qemu/usr/bin/qemu-{processor}"));
+    let libraries = work.join(folder).join("usr").join(triple);
+    let words = [&*qemu.to_string_lossy(), "-L", &libraries.to_string_lossy()].map(str::to_owned);
+    [&words[..], &["-U".into(), "LD_LIBRARY_PATH".into()]].concat()
+}
+
+pub(super) const PLATFORMS: &[Platform] = &[
+    Platform {
+        name: "msrv",
+        what: "x86-64 Linux with Rust 1.85, tested",
+        build: Build::Tests,
+        ..CHECKED
+    },
+    Platform {
+        name: "i686",
+        what: "32-bit x86 Linux, tested on this processor",
+        targets: &["i686-unknown-linux-gnu"],
+        build: Build::Tests,
+        packages: &[
+            Packages {
+                folder: "i686-std",
+                rust: &["libstd-rust-web-dev:i386"],
+                others: &[],
+            },
+            Packages {
+                folder: "i686-libc",
+                rust: &[],
+                others: &[
+                    "lib32gcc-12-dev",
+                    "lib32gcc-s1",
+                    "libc6-dev-i386",
+                    "libc6-i386",
+                ],
+            },
+        ],
+        flags: |work| {
+            let root = work.join("i686-libc");
+            let root = root.display();
+            // The program names its loader and its libraries by their paths below `root`, as this
+            // machine need not have them elsewhere.
+            format!(
+                "-Clinker=gcc -Clink-arg=-m32 -Clink-arg=--sysroot={root} \
+                 -Clink-arg=-B{root}/usr/lib/gcc/x86_64-linux-gnu/12/32 \
+                 -Clink-arg=-Wl,--dynamic-linker={root}/lib32/ld-linux.so.2 \
+                 -Clink-arg=-Wl,-rpath,{root}/lib32:{root}/usr/lib32"
+            )
+        },
+        ..CHECKED
+    },
+    Platform {
+        name: "aarch64",
+        what: "64-bit Arm Linux, checked, and tested under qemu",
+        targets: &["aarch64-unknown-linux-gnu"],
+        build: Build::Chosen,
+        packages: &[
+            QEMU,
+            Packages {
+                folder: "aarch64-std",
+                rust: &["libstd-rust-web-dev:arm64"],
+                others: &[],
+            },
+            Packages {
+                folder: "aarch64-libc",
+                rust: &[],
+                others: &[
+                    "binutils-aarch64-linux-gnu",
+                    "gcc-12-aarch64-linux-gnu",
+                    "libc6-arm64-cross",
+                    "libc6-dev-arm64-cross",
+                    "libgcc-12-dev-arm64-cross",
+                    "libgcc-s1-arm64-cross",
+                ],
+            },
+        ],
+        flags: |work| cross(work, "aarch64-libc", "aarch64-linux-gnu"),
+        runner: |work| qemu(work, "aarch64", "aarch64-libc", "aarch64-linux-gnu"),
+        tested: EMULATED,
+        skipped: &["blocks::tests", "a_count_that_reaches_the_sign_bit_aborts"],
+        ..CHECKED
+    },
+    Platform {
+        name: "macos",
+        what: "macOS on Apple's and Intel's processors, checked",
+        targets: &["aarch64-apple-darwin", "x86_64-apple-darwin"],
+        ..CHECKED
+    },
+    Platform {
+        name: "freebsd",
+        what: "FreeBSD on x86-64, checked",
+        targets: &["x86_64-unknown-freebsd"],
+        ..CHECKED
+    },
+    Platform {
+        name: "windows",
+        what: "Windows on x86-64, checked, and tested under Wine where a list of tests says so",
+        targets: &["x86_64-pc-windows-gnu"],
+        packages: &[MINGW, WINE],
+        flags: |work| {
+            let gcc = work.join("mingw/usr/bin/x86_64-w64-mingw32-gcc-win32");
+            format!("-Clinker={}", gcc.display())
+        },
+        runner: wine,
+        prepare: prepare_wine,
+        tested: &[
+            ("sync-shim", &["--lib"]),
+            ("timer-wheel", &["--lib"]),
+            ("blocking-threads", &["--lib"]),
+            ("net-driver", &["--lib", "--test=tcp", "--test=udp"]),
+        ],
+        without: &[("it has nothing on Windows", &["child-process"])],
+        ..CHECKED
+    },
+    Platform {
+        name: "no-std",
+        what: "no operating system: Cortex-M4 and M7, RISC-V and WebAssembly, checked without std",
+        targets: &[
+            "thumbv7em-none-eabihf",
+            "riscv32imac-unknown-none-elf",
+            "wasm32-unknown-unknown",
+        ],
+        build: Build::NoStd,
+        ..CHECKED
+    },
+];

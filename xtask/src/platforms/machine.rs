@@ -1,0 +1,486 @@
+//! A platform whose packages are unpacked: builds crates for it, and runs their tests.
+use super::{
+    list::{Build, Platform},
+    page::Cell,
+};
+use crate::{flaky::end_of, messages::Diagnostic, no_std};
+use anyhow::{Context, Result, bail};
+use project::{
+    debian::{self, Compiler, NEWEST_RUST, OLDEST_RUST},
+    say,
+    workspace::Package,
+};
+use serde::Deserialize;
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::Write,
+    os::unix::{self, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The most time that a program with tests may take.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// How often a test repeats the scenario of a model, where an emulator runs it. This is less often
+/// than the usual 200 times.
+const MODEL_RUNS: &str = "20";
+
+pub(super) struct Machine<'a> {
+    platform: &'a Platform,
+    root: &'a Path,
+    work: PathBuf,
+    compiler: Compiler,
+}
+
+/// A message of cargo: an error of the compiler, or a target that is built.
+#[derive(Deserialize)]
+struct Message {
+    manifest_path: PathBuf,
+    target: Target,
+    profile: Option<Profile>,
+    executable: Option<PathBuf>,
+    message: Option<Diagnostic>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// A task of cargo.
+enum Step<'a> {
+    /// Builds all tests.
+    All,
+    /// Builds the tests that the arguments choose.
+    Chosen(&'a [&'a str]),
+    /// Compiles the libraries alone.
+    Check,
+}
+
+const TEST: [&str; 4] = ["test", "--no-run", "--no-fail-fast", "--all-features"];
+
+/// A program with tests.
+struct Program {
+    package: String,
+    name: String,
+    file: PathBuf,
+    /// The folder of the package, in which the tests run.
+    folder: PathBuf,
+}
+
+/// The cells of the platform's row, and the files that have the output of the failures.
+struct Cells(BTreeMap<String, Cell>);
+
+impl Cells {
+    fn fail(&mut self, package: &str, log: &Path) {
+        let log = log.display().to_string();
+        self.0.insert(package.to_owned(), Cell::Failed(log));
+    }
+
+    fn pass(&mut self, package: &str, count: usize) {
+        let cell = self.0.entry(package.to_owned());
+        match cell.or_insert(Cell::Passed(0)) {
+            Cell::Passed(sum) => *sum += count,
+            Cell::Failed(_) => (),
+            cell => *cell = Cell::Passed(count),
+        }
+    }
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn new(platform: &'a Platform, root: &'a Path) -> Result<Self> {
+        let work = root.join("target/platforms");
+        let compiler = match platform.build {
+            Build::Tests | Build::Chosen => &OLDEST_RUST,
+            Build::Check | Build::NoStd => &NEWEST_RUST,
+        };
+        for packages in platform.packages {
+            debian::unpack(packages, &work)?;
+        }
+        let machine = Self {
+            platform,
+            root,
+            compiler: Compiler::new(compiler, &work)?,
+            work,
+        };
+        machine.link_std()?;
+        Ok(machine)
+    }
+
+    /// Puts the target's std where the compiler looks for it.
+    fn link_std(&self) -> Result<()> {
+        if self.builds_std() {
+            return Ok(());
+        }
+        let std = self.work.join(format!("{}-std", self.platform.name));
+        for target in self.platform.targets {
+            let std = std.join("usr/lib/rustlib").join(target);
+            let link = self.compiler.folder.join("lib/rustlib").join(target);
+            if fs::symlink_metadata(&link).is_ok() {
+                fs::remove_file(&link)?;
+            }
+            unix::fs::symlink(std, link)?;
+        }
+        Ok(())
+    }
+
+    /// Builds the crates, and runs their tests if the platform has a way.
+    pub(super) fn run(&self, packages: &[&Package]) -> Result<BTreeMap<String, Cell>> {
+        let mut cells = Cells(BTreeMap::new());
+        let mut built = Vec::new();
+        for package in packages {
+            match self.reason_against(&package.name) {
+                Some(why) => {
+                    let cell = Cell::Absent(why.to_owned());
+                    cells.0.insert(package.name.clone(), cell);
+                }
+                None => built.push(*package),
+            }
+        }
+        let target = self.platform.targets.first().copied();
+        if self.platform.build != Build::Tests {
+            for target in self.platform.targets {
+                self.build(&Step::Check, &built, Some(target), &mut cells)?;
+            }
+            self.test_chosen(&built, target, &mut cells)?;
+            return Ok(cells.0);
+        }
+        if built.iter().any(|package| package.name == "selvedge") {
+            self.build_examples(target)?;
+        }
+        let begun = Instant::now();
+        let programs = self.build(&Step::All, &built, target, &mut cells)?;
+        self.say_built(&programs, begun);
+        self.test(&programs, &mut cells)?;
+        if target.is_none() {
+            // For another target, this cargo runs no doc tests.
+            for package in built {
+                self.test_docs(package, &mut cells)?;
+            }
+        }
+        Ok(cells.0)
+    }
+
+    /// Builds and runs the chosen tests of the crates that are only checked otherwise.
+    fn test_chosen(
+        &self,
+        built: &[&Package],
+        target: Option<&str>,
+        cells: &mut Cells,
+    ) -> Result<()> {
+        let begun = Instant::now();
+        let mut programs = Vec::new();
+        for (name, arguments) in self.platform.tested {
+            let named = built.iter().copied();
+            let named: Vec<_> = named.filter(|package| package.name == *name).collect();
+            if !named.is_empty() {
+                programs.extend(self.build(&Step::Chosen(arguments), &named, target, cells)?);
+            }
+        }
+        if programs.is_empty() {
+            return Ok(());
+        }
+        self.say_built(&programs, begun);
+        (self.platform.prepare)(&self.work)?;
+        self.test(&programs, cells)
+    }
+
+    fn say_built(&self, programs: &[Program], begun: Instant) {
+        let (name, count) = (self.platform.name, programs.len());
+        let seconds = begun.elapsed().as_secs();
+        say!("{name}: {count} programs with tests are built, {seconds} s");
+    }
+
+    /// Returns whether the compiler builds the target's std from its source.
+    fn builds_std(&self) -> bool {
+        matches!(self.platform.build, Build::Check | Build::NoStd)
+    }
+
+    /// Returns why the platform does without a crate.
+    fn reason_against(&self, package: &str) -> Option<&'static str> {
+        let part = |(part, _): &(&str, _)| *part == package;
+        if self.platform.build == Build::NoStd && !no_std::PARTS.iter().any(part) {
+            return Some("needs std");
+        }
+        let mut without = self.platform.without.iter();
+        let (why, _) = without.find(|(_, crates)| crates.contains(&package))?;
+        Some(why)
+    }
+
+    /// Builds the examples of `selvedge`, which its tests run: some as a user builds them, and some
+    /// with all features.
+    fn build_examples(&self, target: Option<&str>) -> Result<()> {
+        let log = self.log("examples");
+        let file = File::create(&log)?;
+        for features in [&[][..], &["--all-features"]] {
+            let mut build = self.cargo();
+            build.args(["build", "--locked", "--examples", "--package", "selvedge"]);
+            build.args(features);
+            build.args(target.into_iter().flat_map(|target| ["--target", target]));
+            build.stdout(file.try_clone()?).stderr(file.try_clone()?);
+            if !build.status()?.success() {
+                bail!("the examples do not build, see {}", log.display());
+            }
+        }
+        Ok(fs::remove_file(&log)?)
+    }
+
+    /// Builds or checks the crates for a target. A crate that does not compile has failed. Returns
+    /// the programs with tests.
+    fn build(
+        &self,
+        step: &Step,
+        packages: &[&Package],
+        target: Option<&str>,
+        cells: &mut Cells,
+    ) -> Result<Vec<Program>> {
+        let what = match step {
+            Step::Chosen(_) => &packages.first().context("a crate is chosen")?.name,
+            Step::All | Step::Check => "build",
+        };
+        let log = self.log(&format!("{}-{what}", target.unwrap_or("native")));
+        let mut file = File::create(&log)?;
+        let mut build = self.cargo();
+        match step {
+            Step::All => build.args(TEST).args(["--lib", "--tests"]),
+            Step::Chosen(arguments) => build.args(TEST).args(*arguments),
+            Step::Check if self.platform.build == Build::NoStd => build
+                .args(["build", "--keep-going", "--no-default-features", "--lib"])
+                .args(["--features", &parts_features(packages)]),
+            Step::Check => build.args(["check", "--keep-going", "--all-features", "--lib"]),
+        };
+        match self.platform.build {
+            Build::Tests | Build::Chosen => (),
+            Build::Check => _ = build.arg("-Zbuild-std=std,panic_unwind"),
+            Build::NoStd => _ = build.arg("-Zbuild-std=core,alloc"),
+        }
+        build.args(["--locked", "--message-format=json"]);
+        build.args(target.into_iter().flat_map(|target| ["--target", target]));
+        for package in packages {
+            build.args(["--package", &package.name]);
+        }
+        let output = build.stderr(Stdio::piped()).output().context("cargo")?;
+        file.write_all(&output.stderr)?;
+        let mut programs = Vec::new();
+        let mut compiled = Vec::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let Ok(message) = serde_json::from_str::<Message>(line) else {
+                continue; // It is about something else.
+            };
+            let folder = message
+                .manifest_path
+                .parent()
+                .context("a manifest's folder")?;
+            let is_of = |package: &&&Package| package.manifest_path == message.manifest_path;
+            let name = packages.iter().find(is_of).map(|package| &*package.name);
+            if let Some(error) = message.message.filter(|message| message.level == "error") {
+                file.write_all(error.rendered.unwrap_or_default().as_bytes())?;
+                cells.fail(name.unwrap_or("a dependency"), &log);
+                continue;
+            }
+            let (Some(name), Some(profile)) = (name, message.profile) else {
+                continue;
+            };
+            compiled.push(name);
+            if let Some(file) = message.executable.filter(|_| profile.test) {
+                programs.push(Program {
+                    package: name.to_owned(),
+                    name: message.target.name,
+                    file,
+                    folder: folder.to_owned(),
+                });
+            }
+        }
+        for package in packages {
+            if !compiled.contains(&&*package.name) {
+                cells.fail(&package.name, &log);
+            } else if !cells.0.contains_key(&package.name) {
+                cells.0.insert(package.name.clone(), Cell::Checked);
+            }
+        }
+        if output.status.success() {
+            fs::remove_file(&log)?;
+        } else if !cells.0.values().any(Cell::is_failure) {
+            cells.fail("cargo", &log);
+        }
+        Ok(programs)
+    }
+
+    /// Runs the programs, as many at a time as there are processors.
+    fn test(&self, programs: &[Program], cells: &mut Cells) -> Result<()> {
+        let next = Mutex::new(programs.iter());
+        let cells = Mutex::new(cells);
+        let run_rest = || {
+            loop {
+                let program = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(program) = program else {
+                    return Ok(());
+                };
+                let begun = Instant::now();
+                let log = self.log(&format!("{}-{}", program.package, program.name));
+                let passed = self.run_program(program, &log)?;
+                let seconds = begun.elapsed().as_secs();
+                let Program { package, name, .. } = program;
+                let mut cells = cells.lock().unwrap_or_else(PoisonError::into_inner);
+                match passed {
+                    Some(count) => cells.pass(package, count),
+                    None => {
+                        say!("{package} {name}: FAILED, see {}", log.display());
+                        cells.fail(package, &log);
+                    }
+                }
+                if seconds >= 20 {
+                    say!("{package} {name}: {seconds} s");
+                }
+            }
+        };
+        let threads = thread::available_parallelism()?.get();
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run_rest)).collect();
+            let mut ends = threads.into_iter().map(|thread| thread.join());
+            ends.try_for_each(|end| end.expect("a thread that runs programs does not panic"))
+        })
+    }
+
+    /// Runs a program with tests. Returns how many passed, or `None` if one failed; then the file
+    /// has the output.
+    fn run_program(&self, program: &Program, log: &Path) -> Result<Option<usize>> {
+        let file = File::create(log)?;
+        let runner = match self.is_for_target(&program.file) {
+            true => (self.platform.runner)(&self.work),
+            false => Vec::new(),
+        };
+        let mut words = runner.iter().map(AsRef::as_ref);
+        let mut words = words.by_ref().chain([program.file.as_os_str()]);
+        let mut command = Command::new(words.next().context("a command has a program")?);
+        let skips = self.platform.skipped.iter();
+        command
+            .args(words)
+            .args(skips.flat_map(|name| ["--skip", name]))
+            .current_dir(&program.folder)
+            .env("CARGO_MANIFEST_DIR", &program.folder)
+            .env("LD_LIBRARY_PATH", self.compiler.libraries(&self.folders()))
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .process_group(0);
+        if !runner.is_empty() {
+            command.env("SELVEDGE_ITERATIONS", MODEL_RUNS);
+            command.env("PROPTEST_CASES", "16");
+        }
+        let mut child = command.spawn().context("running a test")?;
+        let end = end_of(&mut child, LIMIT)?;
+        let said = fs::read(log)?;
+        if end.is_some_and(|status| status.success()) {
+            fs::remove_file(log)?;
+            return Ok(Some(passed(&String::from_utf8_lossy(&said))));
+        }
+        Ok(None)
+    }
+
+    /// Returns whether a program is for the target. Programs of procedural macros are for this
+    /// machine.
+    fn is_for_target(&self, file: &Path) -> bool {
+        let mut targets = self.platform.targets.iter();
+        targets.any(|target| file.starts_with(self.target_folder().join(target)))
+    }
+
+    fn test_docs(&self, package: &Package, cells: &mut Cells) -> Result<()> {
+        let log = self.log(&format!("{}-doc", package.name));
+        let mut test = self.cargo();
+        test.args(["test", "--locked", "--doc", "--all-features", "--package"]);
+        let output = test.arg(&package.name).output().context("cargo")?;
+        if output.status.success() {
+            cells.pass(
+                &package.name,
+                passed(&String::from_utf8_lossy(&output.stdout)),
+            );
+        } else {
+            fs::write(&log, [output.stdout, output.stderr].concat())?;
+            cells.fail(&package.name, &log);
+        }
+        Ok(())
+    }
+
+    /// Returns the path of a file for the output of a command.
+    fn log(&self, what: &str) -> PathBuf {
+        self.work.join(format!("{}-{what}.txt", self.platform.name))
+    }
+
+    /// Returns the folder of what the compiler builds.
+    fn target_folder(&self) -> PathBuf {
+        self.work.join(match self.platform.build {
+            Build::Tests | Build::Chosen => "target",
+            Build::Check | Build::NoStd => "target-newest",
+        })
+    }
+
+    /// Returns the folders of the platform's packages: those of a linker and of an emulator.
+    fn folders(&self) -> Vec<PathBuf> {
+        let packages = self.platform.packages.iter();
+        packages
+            .map(|packages| self.work.join(packages.folder))
+            .collect()
+    }
+
+    fn cargo(&self) -> Command {
+        let mut cargo = self.compiler.cargo(&self.folders());
+        cargo
+            .current_dir(self.root)
+            .env("CARGO_TARGET_DIR", self.target_folder());
+        if self.builds_std() {
+            cargo.env("RUSTC_BOOTSTRAP", "1");
+        }
+        for target in self.platform.targets {
+            let variable = target.replace('-', "_").to_uppercase();
+            let flags = (self.platform.flags)(&self.work);
+            cargo.env(format!("CARGO_TARGET_{variable}_RUSTFLAGS"), flags);
+        }
+        cargo
+    }
+}
+
+/// Returns the features of the parts that need no std. The shim's atomics of 64 bits are those of
+/// portable-atomic, as not all processors have them.
+fn parts_features(packages: &[&Package]) -> String {
+    let chosen = |part: &str| packages.iter().any(|package| package.name == part);
+    let parts = no_std::PARTS.iter().filter(|(part, _)| chosen(part));
+    let features = parts.flat_map(|(part, features)| {
+        let named = features
+            .iter()
+            .map(move |feature| format!("{part}/{feature}"));
+        named.chain((*part == "sync-shim").then(|| "sync-shim/portable-atomic".into()))
+    });
+    features.collect::<Vec<_>>().join(",")
+}
+
+/// Adds the counts of passed tests that programs have printed.
+fn passed(said: &str) -> usize {
+    let ends = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("test result: ok. "));
+    let counts = ends.filter_map(|end| end.split(' ').next()?.parse::<usize>().ok());
+    counts.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::passed;
+
+    #[test]
+    fn counts_of_all_programs_are_added() {
+        let said = "test a ... ok\n\ntest result: ok. 12 passed; 0 failed; 1 ignored\n\
+                    test result: ok. 3 passed; 0 failed\n";
+        assert_eq!(passed(said), 15);
+    }
+}

@@ -1,0 +1,187 @@
+//! The page `docs/platforms.md`, and the results that it shows.
+use super::list::PLATFORMS;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+    fs,
+    path::Path,
+};
+
+const PAGE: &str = "docs/platforms.md";
+const RESULTS: &str = "docs/verification/platforms.json";
+
+const BEGIN: &str = "\
+# Platforms
+
+`cargo xtask platforms --page` writes this page from
+[the kept results](verification/platforms.json). The command builds each published crate with all
+features for each platform, and runs its tests where this machine or an emulator can. A number is
+that of the tests that passed; none failed. *Checked* means that the crate compiles there, and that
+no test of it was run there. A dash means that the crate was not built, for the reason below the
+table. A question mark means that there is no result.
+
+On x86-64 Linux with the newest Rust all tests run before each push (`cargo xtask test`).
+
+";
+
+/// How a crate fares on a platform.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Cell {
+    /// So many tests passed, and none failed.
+    Passed(usize),
+    /// The crate compiles.
+    Checked,
+    /// The crate was not built, for this reason.
+    Absent(String),
+    /// The crate does not compile, or a test failed. The text says where the output is.
+    Failed(String),
+}
+
+impl Cell {
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+
+    /// Returns the text of the cell in a table.
+    fn short(&self) -> String {
+        match self {
+            Self::Passed(count) => count.to_string(),
+            Self::Checked => "checked".into(),
+            Self::Absent(_) => "–".into(),
+            Self::Failed(_) => "FAILED".into(),
+        }
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Passed(count) => write!(f, "{count} tests passed"),
+            Self::Checked => f.write_str("checked"),
+            Self::Absent(why) => write!(f, "not built: {why}"),
+            Self::Failed(log) => write!(f, "FAILED, see {log}"),
+        }
+    }
+}
+
+/// The results of a platform.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Row {
+    /// The tree that was built.
+    pub(super) commit: String,
+    pub(super) seconds: u64,
+    /// The result of each crate.
+    pub(super) cells: BTreeMap<String, Cell>,
+}
+
+pub(super) type Rows = BTreeMap<String, Row>;
+
+/// Writes the page, with these results in the place of older ones of the same platforms.
+pub(super) fn write(root: &Path, rows: Rows, crates: &[&str]) -> Result<()> {
+    let mut all = kept(root)?;
+    all.extend(rows);
+    let results = serde_json::to_string_pretty(&all)? + "\n";
+    fs::write(root.join(RESULTS), results).context(RESULTS)?;
+    fs::write(root.join(PAGE), page(&all, crates)).context(PAGE)
+}
+
+/// Returns the results that the page shows.
+fn kept(root: &Path) -> Result<Rows> {
+    match fs::read_to_string(root.join(RESULTS)) {
+        Ok(text) => serde_json::from_str(&text).context(RESULTS),
+        Err(_) => Ok(Rows::new()),
+    }
+}
+
+/// Returns a table with a line for each crate, and a column for each of the platforms.
+pub(super) fn table(rows: &Rows, platforms: &[&str], crates: &[&str]) -> String {
+    let names = platforms.iter().map(|name| format!(" {name} |"));
+    let mut text = format!("| crate |{}\n|---|", names.collect::<String>());
+    text += &"---|".repeat(platforms.len());
+    for name in crates {
+        let cell = |platform: &&str| rows.get(*platform)?.cells.get(*name).map(Cell::short);
+        let cells = platforms.iter().map(|platform| {
+            let cell = cell(platform).unwrap_or_else(|| "?".into());
+            format!(" {cell} |")
+        });
+        text += &format!("\n| `{name}` |{}", cells.collect::<String>());
+    }
+    text + "\n"
+}
+
+fn page(rows: &Rows, crates: &[&str]) -> String {
+    let names: Vec<_> = PLATFORMS.iter().map(|platform| platform.name).collect();
+    let mut text = BEGIN.to_owned() + &table(rows, &names, crates) + "\n";
+    for platform in PLATFORMS {
+        let (name, what) = (platform.name, platform.what);
+        let Some(row) = rows.get(name) else {
+            let _ = writeln!(text, "## {name}\n\n{what}. It was not run yet.\n");
+            continue;
+        };
+        let Row {
+            commit, seconds, ..
+        } = row;
+        let minutes = seconds.div_ceil(60);
+        let _ = writeln!(text, "## {name}\n\n{what}. {minutes} min, at `{commit}`.");
+        if !platform.tested.is_empty() {
+            let tested = platform.tested.iter();
+            let tested = tested.map(|(name, tests)| format!("`{name}` ({})", tests.join(" ")));
+            let tested = tested.collect::<Vec<_>>().join(", ");
+            let _ = write!(text, "\nTests that ran: {tested}.\n");
+            for name in platform.skipped {
+                let _ = write!(
+                    text,
+                    "\nLeft out, as they start their own program: `{name}`.\n"
+                );
+            }
+        }
+        let mut absent: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, cell) in &row.cells {
+            if let Cell::Absent(why) = cell {
+                absent.entry(why).or_default().push(name);
+            }
+        }
+        let notes = absent.iter().map(|(why, crates)| (*why, crates.clone()));
+        for (why, crates) in notes {
+            let crates: Vec<_> = crates.iter().map(|name| format!("`{name}`")).collect();
+            let _ = write!(text, "\nNot built: {}: {why}.\n", crates.join(", "));
+        }
+        text += "\n";
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use project::workspace;
+
+    #[test]
+    fn page_has_a_cell_for_each_crate_and_platform() {
+        let (packages, root) = workspace::load().unwrap();
+        let published = packages.iter().filter(|package| package.is_publishable());
+        let crates: Vec<_> = published.map(|package| &*package.name).collect();
+        let rows = kept(&root).unwrap();
+        if !root.join(PAGE).exists() {
+            assert!(rows.is_empty(), "there are results, but no page");
+            return;
+        }
+        for (platform, row) in &rows {
+            for name in &crates {
+                let cell = row.cells.get(*name);
+                let cell = cell.unwrap_or_else(|| panic!("{platform}: no {name}"));
+                assert!(!cell.is_failure(), "{platform} {name}: {cell}");
+            }
+        }
+        let written = fs::read_to_string(root.join(PAGE)).unwrap();
+        assert_eq!(
+            written,
+            page(&rows, &crates),
+            "run `cargo xtask platforms --page`"
+        );
+    }
+}
