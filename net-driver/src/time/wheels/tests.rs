@@ -98,8 +98,10 @@ fn timers_of_another_wheel_come_first_if_much_earlier() {
 fn due_timer_is_not_late_while_others_fire() {
     let driver = Driver::new(1);
     let mut park = driver.park(0);
+    // On a busy machine some milliseconds pass before the first polls.
+    let deadline = Instant::now() + Duration::from_millis(50);
     let mut sleeps: Vec<_> = (0..2)
-        .map(|_| Box::pin(super::super::sleep(Duration::from_millis(1))))
+        .map(|_| Box::pin(super::super::sleep_until(deadline)))
         .collect();
     let mut cx = std::task::Context::from_waker(Waker::noop());
     driver.scope(Some(0), || {
@@ -112,11 +114,12 @@ fn due_timer_is_not_late_while_others_fire() {
         std::thread::yield_now();
     }
     assert_eq!(driver.inner().until_due_for(late), Some(Duration::ZERO));
-    let fired = Instant::now();
     worker_idle::park::Park::poll(&mut park, 1);
     assert!(driver.is_due(), "one of the two is left");
-    // On a busy machine the time may pass once more before these looks.
+    // On a busy machine the time may pass before these looks. The lateness counts from the firing,
+    // but from `late / 2` after the deadline at the latest.
     let until = driver.inner().until_due_for(late);
     let is_late = driver.inner().is_due_for(late);
-    assert!((until > Some(late / 4) && !is_late) || fired.elapsed() >= late / 4);
+    let is_busy = Instant::now() >= deadline + late + late / 4;
+    assert!((until > Some(late / 4) && !is_late) || is_busy);
 }
