@@ -286,7 +286,7 @@ pub(super) const PLATFORMS: &[Platform] = &[
             ("blocking-threads", &["--lib"]),
             ("net-driver", &["--lib", "--test=tcp", "--test=udp"]),
         ],
-        without: &[("it has nothing on Windows", &["child-process"])],
+        without: &[("has nothing on Windows", &["child-process"])],
         ..CHECKED
     },
     Platform {

@@ -210,7 +210,7 @@ impl<'a> Machine<'a> {
     fn reason_against(&self, package: &str) -> Option<&'static str> {
         let part = |(part, _): &(&str, _)| *part == package;
         if self.platform.build == Build::NoStd && !no_std::PARTS.iter().any(part) {
-            return Some("needs std");
+            return Some("needs `std`");
         }
         let mut without = self.platform.without.iter();
         let (why, _) = without.find(|(_, crates)| crates.contains(&package))?;

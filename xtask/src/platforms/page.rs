@@ -121,16 +121,13 @@ fn page(rows: &Rows, crates: &[&str]) -> String {
             let _ = writeln!(text, "## {name}\n\n{what}. It was not run yet.\n");
             continue;
         };
-        let Row {
-            commit, seconds, ..
-        } = row;
-        let minutes = seconds.div_ceil(60);
-        let _ = writeln!(text, "## {name}\n\n{what}. {minutes} min, at `{commit}`.");
+        let commit = &row.commit;
+        let _ = writeln!(text, "## {name}\n\n{what}. At `{commit}`.");
         if !platform.tested.is_empty() {
             let tested = platform.tested.iter();
             let tested = tested.map(|(name, tests)| format!("`{name}` ({})", tests.join(" ")));
-            let tested = tested.collect::<Vec<_>>().join(", ");
-            let _ = write!(text, "\nTests that ran: {tested}.\n");
+            let tested = tested.collect::<Vec<_>>().join(",\n");
+            let _ = write!(text, "\nTests that ran:\n{tested}.\n");
             for name in platform.skipped {
                 let _ = write!(
                     text,
@@ -147,7 +144,11 @@ fn page(rows: &Rows, crates: &[&str]) -> String {
         let notes = absent.iter().map(|(why, crates)| (*why, crates.clone()));
         for (why, crates) in notes {
             let crates: Vec<_> = crates.iter().map(|name| format!("`{name}`")).collect();
-            let _ = write!(text, "\nNot built: {}: {why}.\n", crates.join(", "));
+            let _ = write!(
+                text,
+                "\nNot built, as the crate {why}:\n{}.\n",
+                crates.join(",\n")
+            );
         }
         text += "\n";
     }
