@@ -10,6 +10,7 @@ use std::{
 };
 
 #[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "the sizes are of 64 bits")]
 fn cell_takes_no_more_bytes_than_that_of_tokio() {
     assert!(size_of::<OnceCell<u64>>() <= size_of::<tokio::sync::OnceCell<u64>>());
     assert!(size_of::<OnceCell<String>>() <= size_of::<tokio::sync::OnceCell<String>>());

@@ -155,8 +155,10 @@ impl<'a> Machine<'a> {
             self.test_chosen(&built, target, &mut cells)?;
             return Ok(cells.0);
         }
-        if built.iter().any(|package| package.name == "selvedge") {
-            self.build_examples(target)?;
+        for package in &built {
+            if ["selvedge", "process-cluster"].contains(&&*package.name) {
+                self.build_examples(&package.name, target)?;
+            }
         }
         let begun = Instant::now();
         let programs = self.build(&Step::All, &built, target, &mut cells)?;
@@ -217,14 +219,14 @@ impl<'a> Machine<'a> {
         Some(why)
     }
 
-    /// Builds the examples of `selvedge`, which its tests run: some as a user builds them, and some
+    /// Builds the examples of a crate, which its tests run: some as a user builds them, and some
     /// with all features.
-    fn build_examples(&self, target: Option<&str>) -> Result<()> {
-        let log = self.log("examples");
+    fn build_examples(&self, package: &str, target: Option<&str>) -> Result<()> {
+        let log = self.log(&format!("{package}-examples"));
         let file = File::create(&log)?;
         for features in [&[][..], &["--all-features"]] {
             let mut build = self.cargo();
-            build.args(["build", "--locked", "--examples", "--package", "selvedge"]);
+            build.args(["build", "--locked", "--examples", "--package", package]);
             build.args(features);
             build.args(target.into_iter().flat_map(|target| ["--target", target]));
             build.stdout(file.try_clone()?).stderr(file.try_clone()?);

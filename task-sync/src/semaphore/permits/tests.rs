@@ -177,7 +177,8 @@ fn too_many_permits_panic_and_change_nothing() {
 #[test]
 fn release_of_too_many_permits_panics_and_loses_these() {
     let full = Semaphore::MAX_PERMITS;
-    for more in [1, u32::MAX] {
+    let most = u32::try_from(full / 2).unwrap_or(u32::MAX);
+    for more in [1, most] {
         let semaphore = Arc::new(Semaphore::new(full));
         let permit = semaphore.try_acquire_many(more).unwrap();
         let owned = semaphore.clone().try_acquire_many_owned(more).unwrap();
