@@ -87,6 +87,33 @@ proptest! {
     }
 }
 
+/// A node on a big-endian machine understands the others.
+#[test]
+fn numbers_are_little_endian_on_each_machine() {
+    let mut written = encoded(&identities(), |out| {
+        out.u16(0x0201);
+        out.u32(0x0403_0201);
+        out.u64(0x0807_0605_0403_0201);
+        out.i64(-2);
+        out.f64(1.5);
+        out.str("a");
+    });
+    let header = frame::Header {
+        incarnation: Incarnation(0x0807_0605_0403_0201),
+        session: 0x0403_0201,
+        to: 0x0807_0605,
+        kind: frame::LEAVING,
+    };
+    let mut expected = vec![1, 2, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8];
+    expected.extend([0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]);
+    expected.extend([0, 0, 0, 0, 0, 0, 0xF8, 0x3F, 1, 0, 0, 0, b'a']);
+    assert_eq!(written, expected);
+    written.clear();
+    header.write(&mut written);
+    let rest = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8];
+    assert_eq!(written[1..17], rest);
+}
+
 /// A length that is larger than what is there is no reason to allocate.
 #[test]
 fn huge_length_is_an_error() {
