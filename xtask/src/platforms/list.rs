@@ -95,6 +95,19 @@ const EMULATED: &[(&str, &[&str])] = &[
     ("process-scheduler", &["--lib"]),
 ];
 
+/// The tests of the parts that pack several counts into a word, or send words to other machines.
+const BIG_ENDIAN: &[(&str, &[&str])] = &[
+    ("queue-spmc", &["--lib"]),
+    ("queue-global", &["--lib"]),
+    ("timer-wheel", &["--lib"]),
+    ("task-header", &["--lib"]),
+    ("coop-budget", &["--lib"]),
+    ("process-cluster", &["--lib"]),
+];
+
+/// Tests that start their own program, which an emulator does not do.
+const START_THEMSELVES: &[&str] = &["blocks::tests", "a_count_that_reaches_the_sign_bit_aborts"];
+
 /// A linker for Windows.
 const MINGW: Packages = Packages {
     folder: "mingw",
@@ -192,7 +205,7 @@ pub(super) const PLATFORMS: &[Platform] = &[
     },
     Platform {
         name: "i686",
-        what: "32-bit x86 Linux, tested on this processor",
+        what: "32-bit x86 Linux with Rust 1.85, tested on this processor",
         targets: &["i686-unknown-linux-gnu"],
         build: Build::Tests,
         packages: &[
@@ -254,7 +267,38 @@ pub(super) const PLATFORMS: &[Platform] = &[
         flags: |work| cross(work, "aarch64-libc", "aarch64-linux-gnu"),
         runner: |work| qemu(work, "aarch64", "aarch64-libc", "aarch64-linux-gnu"),
         tested: EMULATED,
-        skipped: &["blocks::tests", "a_count_that_reaches_the_sign_bit_aborts"],
+        skipped: START_THEMSELVES,
+        ..CHECKED
+    },
+    Platform {
+        name: "s390x",
+        what: "IBM Z Linux, big-endian, checked, and parts tested under qemu",
+        targets: &["s390x-unknown-linux-gnu"],
+        build: Build::Chosen,
+        packages: &[
+            QEMU,
+            Packages {
+                folder: "s390x-std",
+                rust: &["libstd-rust-web-dev:s390x"],
+                others: &[],
+            },
+            Packages {
+                folder: "s390x-libc",
+                rust: &[],
+                others: &[
+                    "binutils-s390x-linux-gnu",
+                    "gcc-12-s390x-linux-gnu",
+                    "libc6-s390x-cross",
+                    "libc6-dev-s390x-cross",
+                    "libgcc-12-dev-s390x-cross",
+                    "libgcc-s1-s390x-cross",
+                ],
+            },
+        ],
+        flags: |work| cross(work, "s390x-libc", "s390x-linux-gnu"),
+        runner: |work| qemu(work, "s390x", "s390x-libc", "s390x-linux-gnu"),
+        tested: BIG_ENDIAN,
+        skipped: START_THEMSELVES,
         ..CHECKED
     },
     Platform {
