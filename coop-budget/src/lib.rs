@@ -13,6 +13,8 @@ mod slices;
 #[cfg(feature = "std")]
 mod ticker;
 #[cfg(feature = "std")]
+mod watch;
+#[cfg(feature = "std")]
 mod wrap;
 
 pub use budget::Budget;
@@ -26,6 +28,8 @@ pub use scope::{
 pub use slices::Slices;
 #[cfg(feature = "std")]
 pub use ticker::Ticker;
+#[cfg(feature = "std")]
+pub use watch::{Watched, Watching, note_wait, watch};
 #[cfg(feature = "std")]
 pub use wrap::{
     Consume, Cooperative, Scoped, SubBudget, Unconstrained, consume, cooperative, scope,

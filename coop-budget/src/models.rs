@@ -191,6 +191,31 @@ fn nudges_racing_operations_leave_the_slice_responsive() {
     });
 }
 
+/// A request and a nudge race a watch. The request stays, and a nudge of before the watch does so if
+/// there was no request.
+///
+/// Fails if `begin_watch` or `end_watch` is a store.
+#[test]
+fn watch_beside_a_request_loses_neither_it_nor_a_nudge() {
+    model(|| {
+        let flag = Arc::new(Preempt::new());
+        assert!(flag.nudge());
+        let monitor = {
+            let flag = flag.clone();
+            thread::spawn(move || {
+                flag.request();
+                flag.nudge();
+            })
+        };
+        if let Some(after) = flag.begin_watch() {
+            flag.end_watch(after);
+        }
+        assert!(flag.is_set(), "the nudge is lost");
+        monitor.join().unwrap();
+        assert!(flag.take_request(), "the request is lost");
+    });
+}
+
 /// A request races each transition that a nudge causes: the request stays.
 ///
 /// Fails if one of the transitions is a store.

@@ -11,7 +11,8 @@
 //! | *open* | the worker, when it opens a slice or begins a look in *nudged*; two of the ends of *ignoring* (below) | is granted | sets *nudged* |
 //! | *requested* | a monitor | is refused, and so are all later ones | does nothing |
 //! | *nudged* | a nudger, in an open slice; a monitor that insists | is refused, and sets *ignoring* | does nothing |
-//! | *ignoring* | the operation that a nudge refused; a look that found work | is granted | does nothing |
+//! | *ignoring* | the operation that a nudge refused; a look that found work; the end of a watch | is granted | does nothing |
+//! | *watched* | the worker, for one poll (`watch`) | is granted, and recorded | does nothing |
 //!
 //! Besides an opening and a request, three events end *ignoring*. A look that finds no work sets
 //! *open*, and so does an operation that is refused because a budget is used up. A monitor that
@@ -35,7 +36,11 @@
 //!    first, the look sees the push. If the look's fence is first, the nudger finds the slice
 //!    *open*.
 //! 6. *A nudge never replaces a request.* Every transition of a nudge is a compare-exchange from a
-//!    state other than *requested*.
+//!    state other than *requested*. The same is true of a watch.
+//! 7. *A watch costs the other polls nothing.* An operation checks for *watched* where it checks for
+//!    a refusal. A request ends the watch, and so does the opening of a slice, by another thread
+//!    that has got the worker in the middle of the poll. A nudge that comes during a watch is
+//!    dropped, as in *ignoring*. An earlier one is there again afterwards.
 use sync_shim::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},
@@ -44,9 +49,10 @@ use sync_shim::atomic::{
 
 const OPEN: u32 = 0;
 const IGNORING: u32 = 1;
-/// The first state that refuses operations.
+/// The first state in which an operation takes the slow path.
 const REQUESTED: u32 = 2;
 const NUDGED: u32 = 3;
+const WATCHED: u32 = 4;
 
 /// The flag of one time slice: a monitor or a timer sets it, and polls in the slice check it.
 ///
@@ -225,6 +231,41 @@ impl Preempt {
     #[cfg(feature = "std")]
     pub(crate) fn take_nudge(&self) -> bool {
         self.transition(NUDGED, IGNORING)
+    }
+
+    /// Creates a slice in the state *watched*, for a poll without a slice.
+    #[cfg(feature = "std")]
+    pub(crate) fn watched() -> Self {
+        Self(AtomicU32::new(WATCHED))
+    }
+
+    /// Begins a watch, unless the slice was asked to end. Returns the watch's end, for
+    /// [`end_watch`](Self::end_watch).
+    #[cfg(feature = "std")]
+    pub(crate) fn begin_watch(&self) -> Option<u32> {
+        // Ordering: Relaxed, as in `open_slice`.
+        let mut from = self.0.load(Relaxed);
+        while from != REQUESTED {
+            // Ordering: Relaxed, as above.
+            match self.0.compare_exchange(from, WATCHED, Relaxed, Relaxed) {
+                Ok(NUDGED | WATCHED) => return Some(from),
+                Ok(_) => return Some(IGNORING),
+                Err(now) => from = now,
+            }
+        }
+        None
+    }
+
+    /// Ends a watch, if it is still in force.
+    #[cfg(feature = "std")]
+    pub(crate) fn end_watch(&self, after: u32) {
+        let _ = self.transition(WATCHED, after);
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn is_watched(&self) -> bool {
+        // Ordering: Relaxed, as in `need_preempt`.
+        self.0.load(Relaxed) == WATCHED
     }
 
     /// Ends a request, and returns whether there was one. An exchange, as under loom a load may

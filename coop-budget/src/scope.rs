@@ -12,7 +12,9 @@
 //! | `budget` | unlimited | what is left in the innermost scope |
 //! | `number` | 0 | the innermost scope's number, or 0 between two unlimited turns (rule 4) |
 //! | `frame` | null | the innermost scope's [`Frame`]: the outer scope's state, and the hook |
-//! | `slice` | [`preempt::NONE`] | the time slice in force, or [`preempt::NONE`] (rule 5) |
+//! | `slice` | [`preempt::NONE`] | the time slice in force, or `none` (rule 5) |
+//! | `none` | [`preempt::NONE`] | the same, or a flag that is *watched* (rule 7) |
+//! | `watch` | null | the innermost watch, or null (rule 7) |
 //!
 //! # Rules
 //!
@@ -42,7 +44,14 @@
 //!    it is ready: a `block_on` of another crate does. So a scope that has refused
 //!    [`REFUSALS_BEFORE_GRANT`] operations grants each [`GRANT_EVERY`]th from then on, at no
 //!    charge.
-use crate::{Budget, Preempt, preempt};
+//! 7. A [`watch`](crate::watch) sets the slice in force to *watched*, and `none` to a flag in that
+//!    state. So each charge takes the slow path, which records the charge, and returns a
+//!    [`Progress`] whose number is that of no scope. The refund of such a charge takes the slow
+//!    path, too. Like a frame, a watch is on the stack of a function that has not returned.
+use crate::{
+    Budget, Preempt, preempt,
+    watch::{self, Watch},
+};
 use std::{
     cell::Cell,
     fmt,
@@ -53,13 +62,18 @@ use std::{
 };
 
 /// The state of the innermost scope.
-struct Current {
+pub(crate) struct Current {
     budget: Cell<Budget>,
     number: Cell<u64>,
     /// The number of the newest scope or turn of this thread.
     last: Cell<u64>,
     frame: Cell<*const Frame<'static>>,
-    slice: Cell<*const Preempt>,
+    pub(crate) slice: Cell<*const Preempt>,
+    /// The slice of a scope that has none.
+    pub(crate) none: Cell<*const Preempt>,
+    pub(crate) watch: Cell<*const Watch<'static>>,
+    /// The number of the newest watch of this thread.
+    pub(crate) last_watch: Cell<u64>,
 }
 
 /// The state of the outer scope, and the fields that a scope needs only once it is exhausted.
@@ -153,13 +167,16 @@ impl Current {
 }
 
 sync_shim::thread_local! {
-    static CURRENT: Current = const {
+    pub(crate) static CURRENT: Current = const {
         Current {
             budget: Cell::new(Budget::UNLIMITED),
             number: Cell::new(0),
             last: Cell::new(0),
             frame: Cell::new(ptr::null()),
             slice: Cell::new(preempt::NONE),
+            none: Cell::new(preempt::NONE),
+            watch: Cell::new(ptr::null()),
+            last_watch: Cell::new(0),
         }
     }
 }
@@ -510,7 +527,7 @@ impl<'a> Entered<'a> {
         current.frame.set(ptr::from_ref(frame).cast());
         match slice {
             Slice::Keep => {}
-            Slice::None => current.slice.set(preempt::NONE),
+            Slice::None => current.slice.set(current.none.get()),
             Slice::Set(slice) => current.slice.set(slice),
         }
         Self(current, frame)
@@ -760,13 +777,29 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
             return refuse(current, cx, Exhausted::Operations);
         }
         if current.refuses() && wanted != 0 {
-            if let Some(why) = current.take_refusal() {
-                return refuse(current, cx, why);
-            }
+            return grant_slowly(current, cx, budget, granted);
         }
         current.budget.set(budget);
         Poll::Ready(Progress::new(current.number.get(), granted))
     })
+}
+
+/// Grants operations if the slice is watched. `left` is the budget without them. Otherwise refuses
+/// them, unless the nudge or the slice has ended meanwhile.
+#[cold]
+#[inline(never)]
+fn grant_slowly(
+    current: &Current,
+    cx: &mut Context<'_>,
+    left: Budget,
+    granted: u32,
+) -> Poll<Progress> {
+    if let Some(why) = current.take_refusal() {
+        return refuse(current, cx, why);
+    }
+    current.budget.set(left);
+    let scope = watch::record(current, current.number.get(), granted);
+    Poll::Ready(Progress::new(scope, granted))
 }
 
 /// Returns `Pending` and wakes the task if the budget is used up or the time slice is over. A set
@@ -800,6 +833,7 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
         // No scope has this number, so nothing is refunded.
         return Poll::Ready(Progress::new(u64::MAX, 1));
     }
+    watch::note_refusal(current, why);
     if why == Exhausted::Operations {
         if let Some(slice) = current.slice() {
             slice.accept_nudges();
@@ -896,6 +930,29 @@ impl Progress {
         std::mem::forget(self);
     }
 
+    /// Refunds the charge, as a drop does. If the poll is [watched](crate::watch), `what` says what
+    /// the operation waits for. Otherwise `what` is not called, and the call costs as much as the
+    /// drop.
+    ///
+    /// ```
+    /// use coop_budget::{poll_proceed, watch};
+    /// use std::{cell::RefCell, task::{Context, Poll, Waker}};
+    ///
+    /// let waits = RefCell::new(Vec::new());
+    /// let note = |what: Option<String>| waits.borrow_mut().extend(what);
+    /// watch(&note, |_| {
+    ///     let mut cx = Context::from_waker(Waker::noop());
+    ///     let Poll::Ready(progress) = poll_proceed(&mut cx) else { unreachable!() };
+    ///     progress.waits_for(|| "a bus".into());
+    /// });
+    /// assert_eq!(waits.into_inner(), ["a bus"]);
+    /// ```
+    #[inline]
+    pub fn waits_for(self, what: impl FnOnce() -> String) {
+        let progress = std::mem::ManuallyDrop::new(self);
+        progress.give_back(Some(what));
+    }
+
     /// Keeps the charge of `done` operations and refunds the others. If `done` exceeds the granted
     /// number, all charges are kept.
     ///
@@ -919,12 +976,19 @@ impl Progress {
 impl Drop for Progress {
     #[inline]
     fn drop(&mut self) {
+        self.give_back(None::<fn() -> String>);
+    }
+}
+
+impl Progress {
+    #[inline]
+    fn give_back(&self, what: Option<impl FnOnce() -> String>) {
         // A thread whose thread-locals are gone has no scope left.
         let _ = CURRENT.try_with(|current| {
             if current.number.get() == self.scope {
                 refund(&current.budget, self.charge);
             } else {
-                refund_outer(current, self);
+                give_back_slowly(current, self, what);
             }
         });
     }
@@ -937,14 +1001,30 @@ fn refund(budget: &Cell<Budget>, operations: u32) {
     budget.set(more);
 }
 
-/// Refunds a charge to the outer scope that has the charge's number, if there still is one.
 #[cold]
-fn refund_outer(current: &Current, progress: &Progress) {
+#[inline(never)]
+fn give_back_slowly(current: &Current, progress: &Progress, what: Option<impl FnOnce() -> String>) {
+    let Progress { scope, charge, .. } = *progress;
+    if !watch::is_recorded(scope) {
+        return refund_outer(current, scope, charge);
+    }
+    if let Some(given) = watch::give_back(current, scope, charge) {
+        refund_outer(current, given.scope, charge);
+        given.note(what);
+    }
+}
+
+/// Refunds a charge to the scope of this number, if there still is one.
+#[cold]
+fn refund_outer(current: &Current, scope: u64, charge: u32) {
+    if current.number.get() == scope {
+        return refund(&current.budget, charge);
+    }
     let mut next = current.frame.get();
     // SAFETY: the frame is null, or live (rule 3).
     while let Some(frame) = unsafe { next.as_ref() } {
-        if frame.outer_number == progress.scope {
-            return refund(&frame.outer_budget, progress.charge);
+        if frame.outer_number == scope {
+            return refund(&frame.outer_budget, charge);
         }
         next = frame.outer_frame;
     }
