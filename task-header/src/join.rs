@@ -138,6 +138,8 @@ impl<T> JoinHandle<T> {
     fn register(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
         if self.header().state.has_join_waker()? {
             if self.is_registered(waker) {
+                #[cfg(feature = "coop-budget")]
+                coop_budget::note_wait(|| alloc::format!("the end of task {}", self.id()));
                 return Ok(());
             }
             self.header().state.unset_join_waker()?;

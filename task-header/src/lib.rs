@@ -47,7 +47,7 @@ pub use local::{LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal};
 #[cfg(feature = "queue-global")]
 pub use notified::Node;
 pub use notified::{AfterPoll, Notified, Ran, Schedule};
-pub use observer::Observer;
+pub use observer::{Observer, Wake};
 pub use owned::Owned;
 #[cfg(feature = "std")]
 pub use run::{current, without_current, yield_now};

@@ -9,6 +9,7 @@
 //! | waker | one unit of the count; a wake requests a poll |
 //! | aborter | an abort handle (one unit of the count) or the join handle; requests the future's drop |
 //! | joiner | the join handle: waits for the output, and takes it |
+//! | observer | no reference, but a lock without which the cell is not freed; may wake an idle task |
 //!
 //! # States
 //!
@@ -71,7 +72,9 @@
 //! 5. A task that has no reference although `COMPLETE` is clear can never be woken again. The
 //!    thread that dropped the last reference owns the task alone. If it is the running thread, it
 //!    drops the future at once. Otherwise it submits the task once more, cancelled, so that the
-//!    future is dropped in a run.
+//!    future is dropped in a run. An observer wakes no such task. But it may wake a task whose
+//!    references another thread is about to drop: then `NOTIFIED` is a new one. So a thread that
+//!    drops a reference of a task that may be idle does so in a read-modify-write that acquires.
 //! 6. The output slot belongs to the running thread until `COMPLETE`, then to the join handle. If
 //!    there is no join handle (`JOIN_INTEREST` is clear and never comes back), the slot stays the
 //!    running thread's.
@@ -420,6 +423,27 @@ impl State {
         }
     }
 
+    /// Wakes the task for an observer, which has no reference, if the task is idle and has one.
+    /// Returns whether it did so: then the caller holds the one `Notified`. Costs a load, and one
+    /// read-modify-write or more if the load finds such a task.
+    pub(crate) fn wake_if_idle(&self) -> bool {
+        // Ordering: Relaxed; the exchange below confirms the value.
+        let mut s = self.0.load(Relaxed);
+        loop {
+            if s & (RUNNING | NOTIFIED | COMPLETE) != 0 || !referenced(s) {
+                return false;
+            }
+            // Ordering: as for `wake_by_ref`.
+            match self
+                .0
+                .compare_exchange_weak(s, s | NOTIFIED, AcqRel, Relaxed)
+            {
+                Ok(_) => return true,
+                Err(now) => s = now,
+            }
+        }
+    }
+
     /// Requests the future's drop. The drop happens at the next start, or at the end of the current
     /// poll. Costs one read-modify-write.
     pub(crate) fn abort(&self) -> Duty {
@@ -488,10 +512,11 @@ impl State {
             let waker = s & JOIN_WAKER != 0;
             let end = s & !(if waker { JOIN_WAKER } else { JOIN_INTEREST });
             // Ordering: Release orders the handle's accesses before the free, or before the running
-            // thread's accesses. Acquire on failure, as in the first load: if `s` shows no other
-            // reference, none comes back, and the load of `s` has acquired the accesses of those
-            // that held one.
-            match self.0.compare_exchange_weak(s, end, Release, Acquire) {
+            // thread's accesses. Acquire pairs with `pend` and with the releasing drops of other
+            // references, in case none is left: an observer's wake may have led to a run since the
+            // load, after which the word is the same again (rule 5). Acquire on failure, as in the
+            // first load.
+            match self.0.compare_exchange_weak(s, end, AcqRel, Acquire) {
                 Ok(_) if waker => return LeaveJoin::DropWaker,
                 Ok(_) => return LeaveJoin::Left(self.after_drop(end)),
                 Err(now) => s = now,
