@@ -46,6 +46,7 @@ pub use observe::stall::Stall;
 #[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]
 pub use observe::trace::{Capture, Tracer};
 pub use observe::{
+    dump::{DumpOutcome, TaskDump, TaskWait},
     metrics::{PollTimes, Snapshot, WorkerSnapshot},
     runtime_metrics::RuntimeMetrics,
     task_list::{TaskSnapshot, TaskState},

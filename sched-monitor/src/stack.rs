@@ -64,7 +64,7 @@ mod signal;
 /// drop(stop);
 /// stuck.join().unwrap();
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Stack {
     /// The first address is that of the next instruction. The others are return addresses.
     addresses: Arc<[usize]>,
@@ -108,6 +108,52 @@ impl Stack {
         Some(Self {
             addresses: addresses.into(),
         })
+    }
+
+    /// Captures the stack of the calling thread, this function included. No signal is sent. An
+    /// address takes about 0.1 µs to 1 µs. At most 256 addresses are captured.
+    ///
+    /// Returns `None` without the feature `backtrace`, and on systems other than Linux.
+    ///
+    /// ```
+    /// let here = sched_monitor::Stack::here();
+    /// assert!(here.is_none_or(|stack| stack.addresses().len() > 1));
+    /// ```
+    #[inline(never)]
+    pub fn here() -> Option<Self> {
+        own_addresses().map(|addresses| Self {
+            addresses: addresses.into(),
+        })
+    }
+
+    /// Returns the stack without the callers that it has in common with `outer`, a stack that was
+    /// captured earlier on the same thread.
+    ///
+    /// ```
+    /// use sched_monitor::Stack;
+    ///
+    /// #[inline(never)]
+    /// fn inner() -> Option<Stack> {
+    ///     std::hint::black_box(Stack::here())
+    /// }
+    ///
+    /// if let (Some(outer), Some(inner)) = (Stack::here(), inner()) {
+    ///     let below = inner.within(&outer);
+    ///     assert!(!below.addresses().is_empty());
+    ///     assert!(below.addresses().len() < inner.addresses().len());
+    /// }
+    /// ```
+    #[must_use]
+    pub fn within(&self, outer: &Self) -> Self {
+        let pairs = self
+            .addresses
+            .iter()
+            .rev()
+            .zip(outer.addresses.iter().rev());
+        let common = pairs.take_while(|(a, b)| a == b).count();
+        Self {
+            addresses: self.addresses[..self.addresses.len() - common].into(),
+        }
     }
 
     /// Returns the addresses: the next instruction of the innermost function, and then the return
@@ -154,6 +200,29 @@ impl Frame {
             line: None,
         }
     }
+}
+
+/// The most addresses of the calling thread's stack.
+#[cfg(all(feature = "backtrace", target_os = "linux"))]
+const MOST: usize = 256;
+
+#[cfg(all(feature = "backtrace", target_os = "linux"))]
+fn own_addresses() -> Option<Vec<usize>> {
+    let mut addresses = Vec::with_capacity(32);
+    let push = |frame: &backtrace::Frame| {
+        addresses.push(frame.ip().addr());
+        addresses.len() < MOST
+    };
+    // SAFETY: the lock that this call leaves out is for systems whose unwinder is not thread-safe,
+    // and for symbols. That of Linux is thread-safe, as panics use it. With the lock, a thread
+    // would wait here for one that looks up names.
+    unsafe { backtrace::trace_unsynchronized(push) };
+    Some(addresses)
+}
+
+#[cfg(not(all(feature = "backtrace", target_os = "linux")))]
+fn own_addresses() -> Option<Vec<usize>> {
+    None
 }
 
 /// Looks up the functions at an address. If `next` is true, the address is that of the next

@@ -33,11 +33,11 @@ pub use net_driver::checks;
 pub use net_driver::signal;
 #[doc(inline)]
 pub use selvedge_executor::{
-    AbortHandle, Budget, Builder, Cause, EnterGuard, Frame, Handle, Id, JoinError, JoinHandle,
-    LocalEnterGuard, LocalRuntime, LocalSet, PollTimes, Runtime, Snapshot, Stack, Stall, TaskMeta,
-    TaskSnapshot, TaskState, Tick, Times, TryCurrentError, UnhandledPanic, Wait, Worker,
-    WorkerSnapshot, YieldNow, block_in_place, park, spawn, spawn_blocking, spawn_detached,
-    spawn_local, syscall, yield_now,
+    AbortHandle, Budget, Builder, Cause, DumpOutcome, EnterGuard, Frame, Handle, Id, JoinError,
+    JoinHandle, LocalEnterGuard, LocalRuntime, LocalSet, PollTimes, Runtime, Snapshot, Stack,
+    Stall, TaskDump, TaskMeta, TaskSnapshot, TaskState, TaskWait, Tick, Times, TryCurrentError,
+    UnhandledPanic, Wait, Worker, WorkerSnapshot, YieldNow, block_in_place, park, spawn,
+    spawn_blocking, spawn_detached, spawn_local, syscall, yield_now,
 };
 #[cfg(feature = "groups")]
 #[doc(inline)]

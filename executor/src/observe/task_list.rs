@@ -15,10 +15,13 @@
 //!    last reference to a group with its values.
 //! 4. The flag for a poll is written by the thread that polls, before the task's run ends. So two
 //!    polls of a task write it in order.
+//! 5. The request of a [dump](super::dump) is put into an entry by the thread that has woken the
+//!    task, before it queues the task. So the next poll finds the request, and no earlier one does.
 //!
 //! [`Handle::tasks`]: crate::Handle::tasks
 use crate::{
     groups::GroupRef,
+    observe::dump::request::Request,
     worker::scheduler::{Scheduler, Task},
 };
 use std::{
@@ -35,7 +38,11 @@ use sync_shim::{
 use task_header::{Id, Observer};
 
 /// The listed tasks of a runtime.
-pub(crate) struct TaskList(Box<[CachePadded<Mutex<Shard>>]>);
+pub(crate) struct TaskList {
+    shards: Box<[CachePadded<Mutex<Shard>>]>,
+    /// Locked by the thread of a dump.
+    pub(super) dumps: Mutex<()>,
+}
 
 #[derive(Default)]
 struct Shard {
@@ -63,6 +70,26 @@ pub(crate) struct Entry {
     made: Instant,
     /// When the last poll began or ended, in nanoseconds since `made`. 0 before the first poll.
     turned: AtomicU64,
+    /// The request of a dump, for the next poll.
+    request: Mutex<Option<Request>>,
+    /// Whether there is a request, or the poll for one goes on.
+    is_asked: AtomicBool,
+}
+
+/// A listed task's place, which another task may have by the time of a look.
+pub(crate) struct Found {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) id: Id,
+    /// The state at the look.
+    pub(crate) state: task_header::TaskState,
+    shard: usize,
+    place: usize,
+}
+
+/// The state of an entry before a poll, for a poll that does not count.
+pub(crate) struct BeforePoll {
+    polls: u64,
+    turned: u64,
 }
 
 /// A task's place in the list, which the task has as metadata (rule 2).
@@ -89,7 +116,41 @@ impl Entry {
             polls: AtomicU64::new(0),
             made: sync_shim::time::now(),
             turned: AtomicU64::new(0),
+            request: Mutex::new(None),
+            is_asked: AtomicBool::new(false),
         }
+    }
+
+    /// Puts the request of a dump into the entry, for the next poll (rule 5). Returns the request
+    /// that was there.
+    pub(crate) fn ask(&self, request: Request) -> Option<Request> {
+        let mut place = self.request.lock();
+        // Ordering: Relaxed; the submission of the task, which follows, makes it visible to the
+        // poll.
+        self.is_asked.store(true, Relaxed);
+        place.replace(request)
+    }
+
+    /// Replaces a request that no poll has taken yet. Fails if there is none.
+    pub(crate) fn ask_again(&self, request: Request) -> Result<Request, Request> {
+        let mut place = self.request.lock();
+        match place.take() {
+            Some(old) => {
+                *place = Some(request);
+                Ok(old)
+            }
+            None => Err(request),
+        }
+    }
+
+    /// Takes the request of a dump, for the poll that begins, or for a task that has ended.
+    #[inline]
+    pub(crate) fn take_request(&self) -> Option<Request> {
+        // Ordering: Relaxed, as in `ask`.
+        if !self.is_asked.load(Relaxed) {
+            return None;
+        }
+        self.request.lock().take()
     }
 
     fn group(&self) -> Option<String> {
@@ -105,6 +166,37 @@ impl Entry {
         // Ordering: as above; no other thread writes the count meanwhile.
         self.polls.store(polls, Relaxed);
         self.note_turn();
+    }
+
+    /// Returns whether there is a request, or the poll for one goes on.
+    pub(crate) fn is_asked(&self) -> bool {
+        // Ordering: Relaxed, as the answer may be out of date anyway.
+        self.is_asked.load(Relaxed)
+    }
+
+    /// Notes that a poll for a dump begins.
+    pub(crate) fn begin_dump(&self) -> BeforePoll {
+        let before = BeforePoll {
+            // Ordering: Relaxed, as in `begin_poll`, here and below.
+            polls: self.polls.load(Relaxed),
+            turned: self.turned.load(Relaxed),
+        };
+        self.begin_poll();
+        before
+    }
+
+    /// Notes that a poll for a dump is over, before the task's run ends. The poll counts only if it
+    /// made progress.
+    pub(crate) fn end_dump(&self, before: &BeforePoll, has_progressed: bool) {
+        // Ordering: Relaxed, as in `begin_poll`, here and below.
+        self.is_asked.store(false, Relaxed);
+        self.end_poll();
+        if !has_progressed {
+            // Ordering: as above.
+            self.polls.store(before.polls, Relaxed);
+            // Ordering: as above.
+            self.turned.store(before.turned, Relaxed);
+        }
     }
 
     /// Notes that a poll is over, before the task's run ends.
@@ -131,19 +223,19 @@ impl Entry {
 
 impl TaskList {
     pub(crate) fn new(workers: usize) -> Self {
-        Self(
-            (0..=workers)
-                .map(|_| CachePadded::new(Mutex::new(Shard::default())))
-                .collect(),
-        )
+        let shard = |_| CachePadded::new(Mutex::new(Shard::default()));
+        Self {
+            shards: (0..=workers).map(shard).collect(),
+            dumps: Mutex::new(()),
+        }
     }
 
     /// Adds a task that is about to be made (rule 1). `worker` is the index of the worker whose
     /// thread this is.
     pub(crate) fn add(list: &Arc<Self>, worker: Option<usize>, entry: Entry) -> Listed {
-        let shard = worker.unwrap_or(list.0.len() - 1);
+        let shard = worker.unwrap_or(list.shards.len() - 1);
         let entry = Arc::new(entry);
-        let place = list.0[shard].lock().reserve();
+        let place = list.shards[shard].lock().reserve();
         Listed {
             entry,
             list: list.clone(),
@@ -154,7 +246,7 @@ impl TaskList {
 
     /// Finds the entry of a task, by a search through the whole list.
     pub(crate) fn find(&self, task: u64) -> Option<Arc<Entry>> {
-        self.0.iter().find_map(|shard| {
+        self.shards.iter().find_map(|shard| {
             let shard = shard.lock();
             shard.places.iter().find_map(|place| match place {
                 Place::Used(entry, id, _) if u64::from(*id) == task => Some(entry.clone()),
@@ -163,20 +255,42 @@ impl TaskList {
         })
     }
 
-    /// Looks at every task. Locks one shard after another.
-    fn look(&self) -> Vec<(Arc<Entry>, Id, task_header::TaskState)> {
+    /// Returns the tasks, or the one of this id. Locks one shard after another.
+    pub(crate) fn look(&self, only: Option<Id>) -> Vec<Found> {
         let mut seen = Vec::new();
-        for shard in &self.0 {
-            let shard = shard.lock();
-            seen.reserve(shard.used);
-            for place in &shard.places {
-                if let Place::Used(entry, id, task) = place {
-                    // SAFETY: the lock keeps the task's metadata from being dropped (rule 2).
-                    seen.push((entry.clone(), *id, unsafe { task.state() }));
+        for (shard, places) in self.shards.iter().enumerate() {
+            let places = places.lock();
+            if only.is_none() {
+                seen.reserve(places.used);
+            }
+            for (place, content) in places.places.iter().enumerate() {
+                if let Place::Used(entry, id, task) = content {
+                    if only.is_none_or(|only| only == *id) {
+                        seen.push(Found {
+                            entry: entry.clone(),
+                            id: *id,
+                            // SAFETY: the lock keeps the task's metadata from being dropped (rule
+                            // 2).
+                            state: unsafe { task.state() },
+                            shard,
+                            place,
+                        });
+                    }
                 }
             }
         }
         seen
+    }
+
+    /// Calls `look` with the observer of a task, unless the task is gone. The list is locked
+    /// meanwhile, so `look` calls no user code (rule 3), and may use the observer (rule 2).
+    pub(crate) fn observe<R>(&self, task: &Found, look: impl FnOnce(Observer) -> R) -> Option<R> {
+        match self.shards[task.shard].lock().places.get(task.place)? {
+            Place::Used(entry, _, observer) if Arc::ptr_eq(entry, &task.entry) => {
+                Some(look(*observer))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -218,13 +332,13 @@ impl Listed {
     /// Adds the observer of the task that has this `Listed` as metadata (rule 1).
     pub(crate) fn observe(&self, task: &Task) {
         let place = Place::Used(self.entry.clone(), task.id(), task.observer());
-        self.list.0[self.shard].lock().places[self.place] = place;
+        self.list.shards[self.shard].lock().places[self.place] = place;
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        let released = self.list.0[self.shard].lock().release(self.place);
+        let released = self.list.shards[self.shard].lock().release(self.place);
         drop(released);
     }
 }

@@ -195,21 +195,35 @@ fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
     let lists = shared.settings.lists_tasks;
     let listed = lists.then(|| Attached::listed(&task)).flatten();
     let entry = listed.map(|listed| listed.entry().clone());
+    let request = entry.as_ref().and_then(|entry| entry.take_request());
     trace::poll_begin(shared, &task);
-    if let Some(entry) = &entry {
-        entry.begin_poll();
-    }
-    let begun = shared.settings.poll_times.then(sync_shim::time::now);
-    let ran = task.run_in_loop(|| {
-        if let Some(entry) = &entry {
-            entry.end_poll();
-        }
+    let measures = shared.settings.poll_times && request.is_none();
+    let begun = measures.then(sync_shim::time::now);
+    let after = || {
         if let Some(begun) = begun {
             let record = |times: &Times| times.record(sync_shim::time::since(begun));
             with_core(|core| core.counters().poll_times.as_ref().map(record));
         }
         context::after_poll()
-    });
+    };
+    let ran = match (request, &entry) {
+        (Some(request), Some(entry)) => request.answer(entry, |end| {
+            let ran = task.run_in_loop(|| {
+                end();
+                after()
+            });
+            let has_ended = matches!(ran, Ran::Complete);
+            (ran, has_ended)
+        }),
+        (_, Some(entry)) => {
+            entry.begin_poll();
+            task.run_in_loop(|| {
+                entry.end_poll();
+                after()
+            })
+        }
+        _ => task.run_in_loop(after),
+    };
     trace::poll_end(shared, &ran);
     hooks.call_task_hook(&hooks.after_poll, meta);
     let has_ended = matches!(ran, Ran::Complete);

@@ -1,4 +1,5 @@
 //! [`Handle::tasks`]: what a look at the list of tasks returns.
+use super::Found;
 use crate::Handle;
 use std::{borrow::Cow, fmt, panic::Location, time::Duration};
 use sync_shim::atomic::Ordering::Relaxed;
@@ -135,28 +136,44 @@ impl Handle {
     /// ```
     pub fn tasks(&self) -> Option<Vec<TaskSnapshot>> {
         let shared = self.shared();
-        let look = || shared.tasks.look();
-        let seen = shared.settings.lists_tasks.then(look)?;
-        let snapshots = seen.into_iter().filter_map(|(entry, id, state)| {
-            // Ordering: Relaxed, as the answer may be out of date anyway.
-            let is_polled = entry.is_polled.load(Relaxed);
-            let state = match state {
-                task_header::TaskState::Complete => return None,
-                _ if is_polled => TaskState::Executing,
-                task_header::TaskState::Active => TaskState::Runnable,
-                task_header::TaskState::Waiting => TaskState::Waiting,
-            };
-            Some(TaskSnapshot {
-                id,
-                name: entry.name.clone(),
-                location: entry.location,
-                group: entry.group(),
-                state,
-                // Ordering: Relaxed, as it is only a count.
-                polls: entry.polls.load(Relaxed),
-                since: entry.since_turn(),
-            })
-        });
-        Some(snapshots.collect())
+        if !shared.settings.lists_tasks {
+            return None;
+        }
+        let snapshot = |found: Found| TaskSnapshot::of(&found, found.state);
+        Some(
+            shared
+                .tasks
+                .look(None)
+                .into_iter()
+                .filter_map(snapshot)
+                .collect(),
+        )
+    }
+}
+
+impl TaskSnapshot {
+    /// Returns what a look at a task shows, unless the task has ended.
+    pub(in crate::observe) fn of(found: &Found, state: task_header::TaskState) -> Option<Self> {
+        let Found { entry, id, .. } = found;
+        // Ordering: Relaxed, as the answer may be out of date anyway.
+        let is_polled = entry.is_polled.load(Relaxed);
+        let state = match state {
+            task_header::TaskState::Complete => return None,
+            _ if is_polled => TaskState::Executing,
+            // A task that only a dump has woken waits.
+            task_header::TaskState::Active if entry.is_asked() => TaskState::Waiting,
+            task_header::TaskState::Active => TaskState::Runnable,
+            task_header::TaskState::Waiting => TaskState::Waiting,
+        };
+        Some(Self {
+            id: *id,
+            name: entry.name.clone(),
+            location: entry.location,
+            group: entry.group(),
+            state,
+            // Ordering: Relaxed, as it is only a count.
+            polls: entry.polls.load(Relaxed),
+            since: entry.since_turn(),
+        })
     }
 }

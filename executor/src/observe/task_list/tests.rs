@@ -26,7 +26,7 @@ fn await_state(runtime: &Runtime, state: TaskState) {
 /// Number of places that are in use.
 fn used(runtime: &Runtime) -> usize {
     let tasks = &runtime.handle().shared().tasks;
-    tasks.0.iter().map(|shard| shard.lock().used).sum()
+    tasks.shards.iter().map(|shard| shard.lock().used).sum()
 }
 
 /// Fails if a named task is not listed, or stays in the list when it is freed.
@@ -98,7 +98,7 @@ fn places_of_freed_tasks_are_used_again() {
     let spawned = held.iter().chain([&stays]).map(|task| task.id());
     assert_eq!(listed, spawned.collect());
     let tasks = &runtime.handle().shared().tasks;
-    let places = tasks.0.iter().map(|shard| shard.lock().places.len());
+    let places = tasks.shards.iter().map(|shard| shard.lock().places.len());
     assert_eq!(places.sum::<usize>(), TASKS + 1);
 }
 
@@ -239,5 +239,5 @@ fn list_is_empty_after_the_end() {
     assert!(handle.tasks().unwrap().is_empty());
     drop((tasks, late));
     let tasks = &handle.shared().tasks;
-    assert!(tasks.0.iter().all(|shard| shard.lock().used == 0));
+    assert!(tasks.shards.iter().all(|shard| shard.lock().used == 0));
 }

@@ -1,0 +1,391 @@
+//! [`Handle::dump`]: what each listed task waits for.
+//!
+//! A dump polls each task that waits once more, under a [`watch`](coop_budget::watch). Each
+//! operation of a resource that charges the budget (sockets, sleeps, channels, locks, joins), and
+//! that makes no progress in that poll, has its stack captured: the functions that await the
+//! resource, up to the task. The poll is a real one, with the task's usual budget. So the task sees
+//! a wake for nothing, as from any other waker.
+//!
+//! 1. There is one dump of a runtime at a time. It runs on a thread of its own: workers and blocking
+//!    threads may all be stuck.
+//! 2. A dump wakes only a task that is idle. From that wake on, until the dump queues the task, no
+//!    other thread runs it. In that time the dump puts a request into the task's entry. So the
+//!    request goes to the poll for that wake.
+//! 3. A request ends by an answer, or by its drop. If a task ends without a poll (in a shutdown), or
+//!    is freed, the dump takes its request out of the entry: it looks at its tasks while it waits.
+//! 4. At most [`WINDOW`] requests are under way. So a task that is woken meanwhile waits for at most
+//!    as many polls of a dump.
+//! 5. A dump gives up if no request has ended for a second. What is left in an entry then is replaced
+//!    by the next dump, or has a poll that captures nothing.
+//! 6. No waker is woken, and no name is looked up, under a lock of the list.
+use crate::{Handle, TaskSnapshot, TaskState, observe::task_list::Found, worker::shared::Shared};
+use request::{Answer, Answers};
+use sched_monitor::{Frame, Stack};
+use std::{
+    collections::HashMap,
+    fmt,
+    time::{Duration, Instant},
+};
+use sync_shim::sync::Arc;
+use task_header::Id;
+
+mod frames;
+pub(crate) mod request;
+
+/// The most requests under way (rule 4).
+const WINDOW: usize = 64;
+
+/// The time between two looks for tasks that have ended without an answer (rule 3).
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The time without an answer after which a dump gives up (rule 5).
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// A task, and what it waits for, at one [`Handle::dump`]. `Display` writes a line for the task, one
+/// for each wait, and one for each function.
+///
+/// ```
+/// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
+/// let task = runtime.spawn(selvedge_executor::yield_now());
+/// let dump = runtime.block_on(runtime.handle().dump()).unwrap();
+/// assert!(dump.len() <= 1, "it may have ended");
+/// # drop(task);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TaskDump {
+    /// The task, as it was before its poll for the dump.
+    pub task: TaskSnapshot,
+    /// The outcome of the poll for the dump.
+    pub outcome: DumpOutcome,
+    /// The operations that the task waits for, after that poll: one, or several if it awaits
+    /// several futures at once. At most 16. Empty if the task waits for futures that charge no
+    /// budget, such as one of another crate.
+    pub waits: Vec<TaskWait>,
+}
+
+/// The outcome of the poll of a task for a [dump](Handle::dump).
+///
+/// ```
+/// use selvedge_executor::DumpOutcome;
+///
+/// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
+/// let handle = runtime.handle().clone();
+/// let dump = runtime.block_on(runtime.spawn(async move { handle.dump().await.unwrap() })).unwrap();
+/// assert!(matches!(dump[0].outcome, DumpOutcome::Waits | DumpOutcome::NotPolled));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DumpOutcome {
+    /// The task waits as before.
+    Waits,
+    /// An operation made progress in the poll: an event had come meanwhile. Or the poll was so long
+    /// that its time slice ended, or that it lost its worker. The task waits now for what the dump
+    /// says.
+    Progressed,
+    /// The task ended in the poll, or before it.
+    Ended,
+    /// The task was queued or polled already, so the dump did not poll it.
+    NotPolled,
+    /// No worker has polled the task within a second.
+    Unanswered,
+}
+
+/// An operation that a task waits for, at one [`Handle::dump`]. `Display` writes a line for each
+/// function.
+///
+/// ```
+/// # let _ = |wait: selvedge_executor::TaskWait| {
+/// println!("waits for {}", wait.what.as_deref().unwrap_or("something"));
+/// for frame in wait.frames.iter() {
+///     println!("  in {frame}");
+/// }
+/// # };
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TaskWait {
+    /// What the operation waits for, if the operation says so: a time, or another task.
+    pub what: Option<String>,
+    /// The functions that await the operation, the innermost one first. Empty if stacks cannot be
+    /// captured (see [`Handle::dump`]).
+    pub frames: Arc<[Frame]>,
+}
+
+impl fmt::Display for TaskWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            Some(what) => write!(f, "awaits {what}")?,
+            None => write!(f, "awaits")?,
+        }
+        for frame in self.frames.iter() {
+            write!(f, "\n    {frame}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for TaskDump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.task)?;
+        match self.outcome {
+            DumpOutcome::Waits if self.waits.is_empty() => {
+                write!(f, "\n  awaits a future that charges no budget")?;
+            }
+            DumpOutcome::Waits | DumpOutcome::NotPolled => {}
+            DumpOutcome::Progressed => write!(f, "\n  has just gone on")?,
+            DumpOutcome::Ended => write!(f, "\n  has just ended")?,
+            DumpOutcome::Unanswered => write!(f, "\n  no worker has polled it for the dump")?,
+        }
+        for wait in &self.waits {
+            write!(f, "\n  {wait}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Handle {
+    /// Lists the tasks as [`tasks`](Self::tasks), each with the functions that await what it waits
+    /// for: a dump for the moment in which a program hangs. `None` if the runtime was not built to
+    /// [list tasks](crate::Builder::list_tasks).
+    ///
+    /// Each task that waits is polled once. In that poll, the stack is captured where an operation
+    /// of this project's resources returns `Pending`: sockets, sleeps, channels, locks, joins of
+    /// tasks and of blocking closures. To the task, the poll is one after a wake for nothing. It
+    /// does not count in [`TaskSnapshot::polls`] and [`TaskSnapshot::since`], unless such an
+    /// operation made progress in it. A future that charges no budget, such as one of another
+    /// crate, is polled too, but the dump does not see it. Of a `FuturesUnordered`, the dump sees
+    /// only the futures that the poll reaches: those that were woken.
+    ///
+    /// The stacks have names if the program depends on `sched-monitor` with its feature
+    /// `backtrace`, on Linux: otherwise [`TaskWait::frames`] is empty. Files and lines need debug
+    /// information (`debug = "line-tables-only"` suffices).
+    ///
+    /// The work is done on a thread that is started for it, so a dump ends although all workers and
+    /// all blocking threads are stuck. It gives up if no worker polls a task for a second. At most 64
+    /// tasks are polled ahead of others; such a poll takes some 10 µs for each stack. One dump of a
+    /// runtime runs at a time, and others wait. If the system refuses the thread, no task is polled.
+    ///
+    /// Tasks of a [`LocalSet`](crate::LocalSet) and the future of `block_on` are not in the list.
+    ///
+    /// ```
+    /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
+    /// let (_open, waits) = tokio::sync::oneshot::channel::<()>();
+    /// let task = runtime.spawn(waits);
+    /// for dumped in runtime.block_on(runtime.handle().dump()).unwrap() {
+    ///     println!("{dumped}");
+    /// }
+    /// # drop(task);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn dump(&self) -> Option<Vec<TaskDump>> {
+        self.dump_some(None).await
+    }
+
+    /// Dumps one task, as [`dump`](Self::dump) does. `None` if the task is not in the list.
+    ///
+    /// ```
+    /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
+    /// let task = runtime.spawn(std::future::pending::<()>());
+    /// let dumped = runtime.block_on(runtime.handle().dump_task(task.id())).unwrap();
+    /// assert_eq!(dumped.task.id, task.id());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn dump_task(&self, id: Id) -> Option<TaskDump> {
+        self.dump_some(Some(id)).await?.pop()
+    }
+
+    async fn dump_some(&self, only: Option<Id>) -> Option<Vec<TaskDump>> {
+        let shared = self.shared();
+        if !shared.settings.lists_tasks {
+            return None;
+        }
+        let dumps = {
+            let shared = shared.clone();
+            async move { dump(&shared, only, LIMIT) }
+        };
+        // The future never waits, so it is never scheduled again.
+        let (task, dumped) = task_header::spawn(dumps, |task| drop(task.run()));
+        let name = format!("{}-dump", shared.settings.thread_name);
+        let thread = sync_shim::thread::Builder::new().name(name);
+        // If the system refuses the thread, the drop of the closure cancels the task.
+        let _ = thread.spawn(move || drop(task.run()));
+        match dumped.await {
+            Ok(dumped) => Some(dumped),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Some(self.undumped(only)),
+        }
+    }
+
+    /// Returns a dump for which no task is polled.
+    fn undumped(&self, only: Option<Id>) -> Vec<TaskDump> {
+        let look = |found: Found| TaskSnapshot::of(&found, found.state);
+        let undumped = |task| TaskDump::new(task, DumpOutcome::NotPolled);
+        let tasks = self.shared().tasks.look(only).into_iter();
+        tasks.filter_map(look).map(undumped).collect()
+    }
+}
+
+impl TaskDump {
+    fn new(task: TaskSnapshot, outcome: DumpOutcome) -> Self {
+        Self {
+            task,
+            outcome,
+            waits: Vec::new(),
+        }
+    }
+}
+
+/// Dumps the tasks of a runtime, or the one of this id. `limit` is that of rule 5.
+fn dump(shared: &Shared, only: Option<Id>, limit: Duration) -> Vec<TaskDump> {
+    let _one_at_a_time = shared.tasks.dumps.lock();
+    let mut dump = Dump {
+        shared,
+        answers: Answers::new(),
+        limit,
+        asked: Vec::new(),
+        dumps: Vec::new(),
+        ended: (0, sync_shim::time::now()),
+    };
+    let mut gave_up = false;
+    for found in shared.tasks.look(only) {
+        gave_up = gave_up || !dump.make_room();
+        dump.add(found, !gave_up);
+    }
+    if !gave_up {
+        dump.wait(0);
+    }
+    dump.finish()
+}
+
+/// A dump in progress.
+struct Dump<'a> {
+    shared: &'a Shared,
+    answers: Arc<Answers>,
+    limit: Duration,
+    /// The tasks with a request that may not have ended.
+    asked: Vec<Found>,
+    dumps: Vec<TaskDump>,
+    /// The number of requests that had ended at the last look, and when it had last changed.
+    ended: (usize, Instant),
+}
+
+impl Dump<'_> {
+    /// Adds a task to the dump, and wakes it if it waits and `may_ask` is true.
+    fn add(&mut self, found: Found, may_ask: bool) {
+        let looked = self.shared.tasks.observe(&found, |task| {
+            // SAFETY: the list is locked, so the task's metadata is not dropped.
+            let state = unsafe { task.state() };
+            // SAFETY: as above.
+            let wake = may_ask.then(|| unsafe { task.wake() }).flatten();
+            (state, wake)
+        });
+        let Some((state, wake)) = looked else {
+            return;
+        };
+        let Some(mut task) = TaskSnapshot::of(&found, state) else {
+            return;
+        };
+        let place = self.dumps.len();
+        let mut is_asked = false;
+        if let Some(wake) = wake {
+            task.state = TaskState::Waiting;
+            let left_over = found.entry.ask(self.answers.request(place));
+            drop((left_over, wake));
+            is_asked = true;
+        } else if may_ask && task.state == TaskState::Waiting {
+            // The request of a dump that gave up is still there, or the task was woken just now.
+            let replaced = found.entry.ask_again(self.answers.request(place));
+            is_asked = replaced.is_ok();
+        }
+        let outcome = if is_asked || task.state == TaskState::Waiting {
+            DumpOutcome::Unanswered
+        } else {
+            DumpOutcome::NotPolled
+        };
+        self.dumps.push(TaskDump::new(task, outcome));
+        if is_asked {
+            self.asked.push(found);
+        }
+    }
+
+    /// Waits if the window is full, until half of it is free. Returns as [`wait`](Self::wait).
+    fn make_room(&mut self) -> bool {
+        self.answers.left() < WINDOW || self.wait(WINDOW / 2)
+    }
+
+    /// Waits until at most `most` requests are left. Returns false if the dump gives up.
+    fn wait(&mut self, most: usize) -> bool {
+        loop {
+            let (left, ended) = self.answers.wait(most, LOOK);
+            let now = sync_shim::time::now();
+            if ended != self.ended.0 {
+                self.ended = (ended, now);
+            }
+            if left <= most {
+                return true;
+            }
+            if now.saturating_duration_since(self.ended.1) >= self.limit {
+                return false;
+            }
+            self.end_requests_of_ended();
+        }
+    }
+
+    /// Takes the requests of tasks that have ended without an answer (rule 3).
+    fn end_requests_of_ended(&mut self) {
+        let (tasks, dumps) = (&self.shared.tasks, &mut self.dumps);
+        self.asked.retain(|found| {
+            // SAFETY: the list is locked, so the task's metadata is not dropped.
+            let state = tasks.observe(found, |task| unsafe { task.state() });
+            if !found.entry.is_asked() {
+                return false;
+            }
+            let has_ended = state.is_none_or(|state| state == task_header::TaskState::Complete);
+            if has_ended && found.entry.take_request().is_some() {
+                let of = dumps.iter_mut().find(|dump| dump.task.id == found.id);
+                of.expect("each asked task is in the dump").outcome = DumpOutcome::Ended;
+            }
+            !has_ended
+        });
+    }
+
+    fn finish(mut self) -> Vec<TaskDump> {
+        let mut names = HashMap::<Stack, Arc<[Frame]>>::new();
+        for (place, answer) in self.answers.finish() {
+            let dump = &mut self.dumps[place];
+            let Answer::Polled {
+                has_progressed,
+                waits,
+            } = answer
+            else {
+                dump.outcome = DumpOutcome::Ended;
+                continue;
+            };
+            dump.outcome = if has_progressed {
+                DumpOutcome::Progressed
+            } else {
+                DumpOutcome::Waits
+            };
+            dump.waits
+                .extend(waits.into_iter().map(|(what, stack)| TaskWait {
+                    what,
+                    frames: stack.map_or_else(
+                        || Arc::from([]),
+                        |stack| {
+                            names
+                                .entry(stack)
+                                .or_insert_with_key(frames::of_task)
+                                .clone()
+                        },
+                    ),
+                }));
+        }
+        self.dumps
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

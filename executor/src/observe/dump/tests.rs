@@ -1,0 +1,498 @@
+use super::*;
+use crate::{Builder, Runtime};
+use std::{
+    future::{Future, pending, poll_fn},
+    pin::pin,
+    sync::{Arc as StdArc, Barrier, mpsc},
+    task::{Poll, ready},
+};
+use tokio::sync::oneshot;
+
+fn listing(workers: usize) -> Runtime {
+    let builder = Builder::new().workers(workers).list_tasks(true);
+    builder.build().unwrap()
+}
+
+/// Charges the budget for a future that does not.
+async fn charged<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        let progress = ready!(coop_budget::poll_proceed(cx));
+        let done = future.as_mut().poll(cx);
+        if done.is_ready() {
+            progress.made_progress();
+        }
+        done
+    })
+    .await
+}
+
+/// A message that comes by a channel that charges the budget.
+fn message() -> (oneshot::Sender<()>, impl Future<Output = ()> + Send) {
+    let (send, receive) = oneshot::channel();
+    (send, async { charged(receive).await.unwrap_or_default() })
+}
+
+fn await_waiting(runtime: &Runtime) {
+    let waits = |task: &TaskSnapshot| task.state == TaskState::Waiting;
+    while !runtime.handle().tasks().unwrap().iter().all(waits) {
+        std::thread::yield_now();
+    }
+}
+
+fn dump_all(runtime: &Runtime) -> Vec<TaskDump> {
+    runtime.block_on(runtime.handle().dump()).unwrap()
+}
+
+/// Occupies all workers until the sender is dropped.
+fn occupy(runtime: &Runtime, workers: usize) -> mpsc::Sender<()> {
+    let (free, stuck) = mpsc::channel::<()>();
+    let stuck = StdArc::new(std::sync::Mutex::new(stuck));
+    let all = StdArc::new(Barrier::new(workers + 1));
+    for _ in 0..workers {
+        let (stuck, all) = (stuck.clone(), all.clone());
+        runtime.spawn_detached(async move {
+            all.wait();
+            let _ = stuck.lock().map(|stuck| stuck.recv());
+        });
+    }
+    all.wait();
+    free
+}
+
+/// Starts a dump on another thread, and waits until the task of this id has its request.
+fn begin_dump(runtime: &Runtime, id: Id) -> std::thread::JoinHandle<Vec<TaskDump>> {
+    let handle = runtime.handle().clone();
+    let dump = std::thread::spawn(move || dump(handle.shared(), None, LIMIT));
+    let entry = runtime.handle().shared().tasks.find(id.into()).unwrap();
+    while !entry.is_asked() {
+        std::thread::yield_now();
+    }
+    dump
+}
+
+const OUTER: u32 = line!();
+#[inline(never)]
+async fn outer_function(inner: impl Future<Output = ()>) {
+    inner_function(inner).await;
+}
+
+const INNER: u32 = line!();
+#[inline(never)]
+async fn inner_function(inner: impl Future<Output = ()>) {
+    inner.await;
+}
+
+/// Asserts that the stack has both functions, and none of the runtime.
+fn assert_has_functions(wait: &TaskWait) {
+    if !cfg!(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )) {
+        return;
+    }
+    let here = |frame: &&Frame| frame.file.as_ref().is_some_and(|at| at.ends_with(file!()));
+    let lines: Vec<_> = wait
+        .frames
+        .iter()
+        .filter(here)
+        .filter_map(|frame| frame.line)
+        .collect();
+    let place = |of: u32| {
+        lines
+            .iter()
+            .position(|line| (of + 2..of + 5).contains(line))
+    };
+    assert!(
+        place(INNER).is_some() && place(INNER) < place(OUTER),
+        "{wait}"
+    );
+    let ends = [wait.frames.first(), wait.frames.last()].map(|frame| frame.unwrap().to_string());
+    let hidden = [
+        "coop-budget",
+        "coop_budget",
+        "sched_monitor",
+        "catch_unwind",
+    ];
+    assert!(
+        !hidden
+            .iter()
+            .any(|name| ends.iter().any(|end| end.contains(name))),
+        "{wait}"
+    );
+}
+
+#[test]
+fn dump_names_the_functions_that_await() {
+    let runtime = listing(2);
+    let (send, receive) = message();
+    let task = runtime.spawn(outer_function(receive));
+    await_waiting(&runtime);
+    let dump = dump_all(&runtime);
+    assert_eq!((dump.len(), dump[0].outcome), (1, DumpOutcome::Waits));
+    assert_eq!(dump[0].waits.len(), 1, "{}", dump[0]);
+    assert_has_functions(&dump[0].waits[0]);
+    let one = runtime
+        .block_on(runtime.handle().dump_task(task.id()))
+        .unwrap();
+    assert_eq!(one.waits[0].frames, dump[0].waits[0].frames);
+    send.send(()).unwrap();
+    let id = task.id();
+    runtime.block_on(task).unwrap();
+    assert!(runtime.block_on(runtime.handle().dump_task(id)).is_none());
+}
+
+#[test]
+fn dump_names_the_task_that_a_join_awaits() {
+    let runtime = listing(2);
+    let (_open, receive) = message();
+    let inner = runtime.spawn(receive);
+    let id = inner.id();
+    let outer = runtime.spawn(outer_function(async { drop(inner.await) }));
+    let direct = runtime.spawn(outer);
+    await_waiting(&runtime);
+    let dump = dump_all(&runtime);
+    let joins =
+        |dump: &&TaskDump| dump.waits[0].what.as_deref() == Some(&format!("the end of task {id}"));
+    let join = dump.iter().find(joins).expect("a join of the inner task");
+    assert_has_functions(&join.waits[0]);
+    let of_join = dump
+        .iter()
+        .find(|dump| dump.task.id == direct.id())
+        .unwrap();
+    assert!(of_join.waits[0].what.is_some(), "{of_join}");
+}
+
+#[test]
+fn dump_of_two_waits_has_two_stacks() {
+    let runtime = listing(1);
+    let (_a, first) = message();
+    let (_b, second) = message();
+    let _task =
+        runtime.spawn(async { futures::join!(outer_function(first), outer_function(second)) });
+    await_waiting(&runtime);
+    let dump = dump_all(&runtime);
+    assert_eq!(dump[0].waits.len(), 2, "{}", dump[0]);
+    dump[0].waits.iter().for_each(assert_has_functions);
+}
+
+#[test]
+fn dump_leaves_since_and_polls_as_they_were() {
+    let runtime = listing(2);
+    let (_open, receive) = message();
+    let _task = runtime.spawn(receive);
+    await_waiting(&runtime);
+    std::thread::sleep(Duration::from_millis(50));
+    for _ in 0..3 {
+        let dump = dump_all(&runtime);
+        assert_eq!(dump[0].task.polls, 1);
+        assert!(dump[0].task.since >= Duration::from_millis(50));
+    }
+    let after = &runtime.handle().tasks().unwrap()[0];
+    assert!(after.polls == 1 && after.since >= Duration::from_millis(50));
+}
+
+/// The message comes before the deadline, and both before the dump's poll. A dump that refused the
+/// message's poll would see the deadline, as would a poll that finds its budget used up.
+#[test]
+fn dump_changes_the_outcome_of_no_race() {
+    let runtime = listing(2);
+    let (send, receive) = message();
+    let (tick, ticks) = oneshot::channel::<()>();
+    let task = runtime.spawn(async {
+        let (mut receive, mut ticks) = (pin!(receive), pin!(ticks));
+        poll_fn(|cx| match receive.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready("message"),
+            Poll::Pending => ticks.as_mut().poll(cx).map(|_| "tick"),
+        })
+        .await
+    });
+    await_waiting(&runtime);
+    let free = occupy(&runtime, 2);
+    let dump = begin_dump(&runtime, task.id());
+    send.send(()).unwrap();
+    tick.send(()).unwrap();
+    drop(free);
+    assert_eq!(runtime.block_on(task).unwrap(), "message");
+    assert!(
+        dump.join()
+            .unwrap()
+            .iter()
+            .any(|dump| dump.outcome == DumpOutcome::Ended)
+    );
+}
+
+#[test]
+fn dump_reports_a_task_that_went_on() {
+    let runtime = listing(1);
+    let (send, receive) = message();
+    let (_open, then) = message();
+    let task = runtime.spawn(async {
+        receive.await;
+        outer_function(then).await;
+    });
+    await_waiting(&runtime);
+    let free = occupy(&runtime, 1);
+    let dump = begin_dump(&runtime, task.id());
+    send.send(()).unwrap();
+    drop(free);
+    let dump = dump.join().unwrap();
+    let of_task = dump.iter().find(|dump| dump.task.id == task.id()).unwrap();
+    assert_eq!(of_task.outcome, DumpOutcome::Progressed);
+    assert_eq!(of_task.task.polls, 1);
+    assert_has_functions(of_task.waits.last().unwrap());
+    assert_eq!(
+        runtime.handle().tasks().unwrap()[0].polls,
+        2,
+        "this poll counts"
+    );
+}
+
+#[test]
+fn dumps_at_once_lose_no_answer() {
+    let runtime = listing(2);
+    let tasks: Vec<_> = (0..300)
+        .map(|_| message())
+        .map(|(send, receive)| (send, runtime.spawn(receive)))
+        .collect();
+    await_waiting(&runtime);
+    std::thread::scope(|scope| {
+        let dumps = [(); 4].map(|()| scope.spawn(|| dump_all(&runtime)));
+        for dump in dumps {
+            let dump = dump.join().unwrap();
+            assert_eq!(dump.len(), tasks.len());
+            assert!(
+                dump.iter()
+                    .all(|dump| dump.outcome == DumpOutcome::Waits && dump.waits.len() == 1)
+            );
+        }
+    });
+}
+
+/// Fails if a wake is lost that comes beside the poll for a dump, or if a dump waits for tasks that
+/// have ended.
+#[test]
+fn messages_beside_dumps_all_arrive() {
+    let runtime = listing(2);
+    let (stop, stopped) = mpsc::channel::<()>();
+    let handle = runtime.handle().clone();
+    let dumps = std::thread::spawn(move || {
+        let mut slowest = Duration::ZERO;
+        while stopped.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
+            let begun = Instant::now();
+            handle.block_on(handle.dump()).unwrap();
+            slowest = slowest.max(begun.elapsed());
+        }
+        slowest
+    });
+    for _ in 0..500 {
+        let (send, receive) = message();
+        let task = runtime.spawn(receive);
+        std::thread::yield_now();
+        send.send(()).unwrap();
+        runtime.block_on(task).unwrap();
+    }
+    drop(stop);
+    assert!(dumps.join().unwrap() < LIMIT);
+}
+
+#[test]
+fn dump_of_a_foreign_future_polls_it_and_has_no_stack() {
+    let runtime = listing(1);
+    let _task = runtime.spawn(pending::<()>());
+    await_waiting(&runtime);
+    let dump = dump_all(&runtime);
+    assert!(dump[0].outcome == DumpOutcome::Waits && dump[0].waits.is_empty());
+    assert!(dump[0].to_string().contains("no budget"));
+}
+
+#[test]
+fn dump_polls_no_task_that_is_queued_or_polled() {
+    let runtime = listing(1);
+    let free = occupy(&runtime, 1);
+    let _queued = runtime.spawn(pending::<()>());
+    let dump = dump_all(&runtime);
+    let outcome = |dump: &TaskDump| (dump.task.state, dump.outcome);
+    let mut seen: Vec<_> = dump.iter().map(outcome).collect();
+    seen.sort_by_key(|(state, _)| *state == TaskState::Executing);
+    let not = DumpOutcome::NotPolled;
+    assert_eq!(
+        seen,
+        [(TaskState::Runnable, not), (TaskState::Executing, not)]
+    );
+    drop(free);
+}
+
+/// Fails if a dump never gives up, or if a later one has no answer from a task whose request is
+/// left over.
+#[test]
+fn dump_beside_stuck_workers_ends_and_the_next_has_answers() {
+    let runtime = listing(1);
+    let (_open, receive) = message();
+    let task = runtime.spawn(receive);
+    await_waiting(&runtime);
+    let free = occupy(&runtime, 1);
+    let shared = runtime.handle().shared();
+    for _ in 0..2 {
+        let dump = dump(shared, Some(task.id()), Duration::from_millis(20));
+        assert_eq!(dump[0].outcome, DumpOutcome::Unanswered);
+        assert_eq!(dump[0].task.state, TaskState::Waiting);
+    }
+    let next = std::thread::scope(|scope| {
+        let next = scope.spawn(|| dump(shared, Some(task.id()), Duration::from_secs(60)));
+        std::thread::sleep(Duration::from_millis(5));
+        drop(free);
+        next.join().unwrap()
+    });
+    assert_eq!(next[0].outcome, DumpOutcome::Waits);
+    await_waiting(&runtime);
+    assert_eq!(runtime.handle().tasks().unwrap()[0].polls, 1);
+}
+
+/// Fails if the dump needs a thread of the blocking pool.
+#[test]
+fn dump_ends_while_all_blocking_threads_are_stuck() {
+    let builder = Builder::new()
+        .workers(1)
+        .blocking_threads(1)
+        .list_tasks(true);
+    let runtime = builder.build().unwrap();
+    let (free, stuck) = mpsc::channel::<()>();
+    let blocks = runtime.spawn_blocking(move || stuck.recv().unwrap_or_default());
+    let task = runtime.spawn(blocks);
+    await_waiting(&runtime);
+    let dump = dump_all(&runtime);
+    assert!(
+        dump[0].waits[0]
+            .what
+            .as_ref()
+            .unwrap()
+            .starts_with("the end of task"),
+        "{}",
+        dump[0]
+    );
+    drop(free);
+    runtime.block_on(task).unwrap().unwrap();
+}
+
+/// Fails if a dump waits for a task that a shutdown has ended, while its handle keeps it.
+#[test]
+fn dump_beside_a_shutdown_ends_soon() {
+    for round in 0..20 {
+        let runtime = listing(2);
+        let tasks: Vec<_> = (0..50)
+            .map(|_| message())
+            .map(|(send, receive)| (send, runtime.spawn(receive)))
+            .collect();
+        let handle = runtime.handle().clone();
+        let dumps = std::thread::spawn(move || {
+            let begun = Instant::now();
+            (0..5).for_each(|_| drop(dump(handle.shared(), None, Duration::from_secs(60))));
+            begun.elapsed()
+        });
+        std::thread::sleep(Duration::from_micros(50 * round));
+        drop(runtime);
+        assert!(dumps.join().unwrap() < Duration::from_secs(30));
+        drop(tasks);
+    }
+}
+
+#[test]
+fn dump_whose_poll_panics_or_blocks_reports_it() {
+    let runtime = listing(1);
+    for does in 0..3 {
+        let (_open, receive) = message();
+        let task = runtime.spawn(async move {
+            let (mut receive, mut polls) = (pin!(receive), 0);
+            poll_fn(|cx| {
+                polls += 1;
+                if polls == 2 && does == 0 {
+                    panic!("in the poll of a dump");
+                }
+                if polls == 2 && does == 1 {
+                    crate::block_in_place(|| std::thread::sleep(Duration::from_millis(1)));
+                }
+                receive.as_mut().poll(cx)
+            })
+            .await;
+        });
+        await_waiting(&runtime);
+        if does == 2 {
+            let free = occupy(&runtime, 1);
+            let dump = begin_dump(&runtime, task.id());
+            task.abort();
+            drop(free);
+            let dump = dump.join().unwrap();
+            let of_task = dump.iter().find(|dump| dump.task.id == task.id()).unwrap();
+            assert_eq!(of_task.outcome, DumpOutcome::Ended);
+            continue;
+        }
+        let dump = dump_all(&runtime);
+        assert_eq!(
+            (dump.len(), dump[0].outcome == DumpOutcome::Ended),
+            (1, does == 0)
+        );
+        assert_ne!(dump[0].outcome, DumpOutcome::Unanswered);
+        task.abort();
+        assert!(runtime.block_on(task).is_err());
+    }
+}
+
+/// A foreign `block_on` polls its future again and again. The dump neither delays it nor spins.
+#[test]
+fn dump_of_a_poll_that_blocks_on_a_future_goes_on() {
+    let runtime = listing(1);
+    let (_open, receive) = message();
+    let (send, inner) = message();
+    let task = runtime.spawn(async {
+        let (mut receive, mut inner, mut polls) = (pin!(receive), Some(inner), 0);
+        poll_fn(|cx| {
+            polls += 1;
+            if polls == 2 {
+                futures::executor::block_on(inner.take().unwrap());
+            }
+            receive.as_mut().poll(cx)
+        })
+        .await;
+    });
+    await_waiting(&runtime);
+    let handle = runtime.handle().clone();
+    let dump = std::thread::spawn(move || dump(handle.shared(), None, Duration::from_secs(60)));
+    std::thread::sleep(Duration::from_millis(20));
+    send.send(()).unwrap();
+    let dump = dump.join().unwrap();
+    assert_eq!(dump[0].outcome, DumpOutcome::Progressed);
+    drop(task);
+}
+
+#[test]
+fn dump_of_more_tasks_than_the_window_has_all() {
+    let runtime = listing(2);
+    let tasks: Vec<_> = (0..WINDOW * 5 + 1)
+        .map(|_| message())
+        .map(|(send, receive)| (send, runtime.spawn(receive)))
+        .collect();
+    await_waiting(&runtime);
+    let dump = dump_all(&runtime);
+    assert!(dump.iter().all(|dump| dump.outcome == DumpOutcome::Waits));
+    assert_eq!(dump.len(), tasks.len());
+}
+
+#[test]
+fn dump_by_a_task_of_the_runtime_ends() {
+    let runtime = listing(1);
+    let handle = runtime.handle().clone();
+    let own = runtime.spawn(async move { handle.dump().await.unwrap() });
+    let dump = runtime.block_on(own).unwrap();
+    assert_eq!(dump.len(), 1);
+}
+
+#[test]
+fn dump_without_a_list_is_none_and_after_the_end_empty() {
+    let plain = Runtime::new().unwrap();
+    assert!(plain.block_on(plain.handle().dump()).is_none());
+    let ended = listing(1);
+    let handle = ended.handle().clone();
+    drop(ended);
+    assert!(plain.block_on(handle.dump()).unwrap().is_empty());
+}
