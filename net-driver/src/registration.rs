@@ -218,8 +218,11 @@ impl<S: Sys> Registration<S> {
     ) -> Poll<io::Result<R>> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         loop {
-            let seen = ready!(self.poll_ready(cx, direction))?;
-            let op = || uninterrupted(&mut op);
+            let Poll::Ready(seen) = self.poll_ready(cx, direction) else {
+                progress.waits_for(|| self.awaits(direction.interest()));
+                return Poll::Pending;
+            };
+            let (seen, op) = (seen?, || uninterrupted(&mut op));
             if let Some(done) = self.attempt(seen, direction.interest(), op) {
                 progress.made_progress();
                 return Poll::Ready(done);
@@ -252,7 +255,11 @@ impl<S: Sys> Registration<S> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         let interest = direction.interest();
         loop {
-            let seen = ready!(self.poll_ready(cx, direction))?;
+            let Poll::Ready(seen) = self.poll_ready(cx, direction) else {
+                progress.waits_for(|| self.awaits(interest));
+                return Poll::Pending;
+            };
+            let seen = seen?;
             if let Some(done) = self.attempt(seen, interest, || uninterrupted(&mut op)) {
                 let may_guess = S::REPORTS_CLOSE;
                 if may_guess && matches!(done, Ok(moved) if 0 < moved.count && !moved.may_have_more)
@@ -360,11 +367,25 @@ impl<S: Sys> Registration<S> {
         let mut wait = self.wait(interest);
         poll_fn(|cx| {
             let progress = ready!(coop_budget::poll_proceed(cx));
-            let seen = ready!(wait.poll_ready(cx));
+            let Poll::Ready(seen) = wait.poll_ready(cx) else {
+                progress.waits_for(|| self.awaits(interest));
+                return Poll::Pending;
+            };
             progress.made_progress();
             Poll::Ready(seen)
         })
         .await
+    }
+
+    /// Says what an operation waits for.
+    #[cold]
+    fn awaits(&self, interest: Interest) -> String {
+        let state = match (interest.is_readable(), interest.is_writable()) {
+            (true, false) => "readable",
+            (false, true) => "writable",
+            _ => "ready",
+        };
+        format!("descriptor {} to be {state}", self.fd)
     }
 
     /// Performs `op`, an operation of this crate, once the source is ready; waits in the list.
@@ -449,7 +470,11 @@ impl<S: Sys> Wait<'_, S> {
     ) -> Poll<io::Result<R>> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         loop {
-            let seen = ready!(self.poll_ready(cx))?;
+            let Poll::Ready(seen) = self.poll_ready(cx) else {
+                progress.waits_for(|| self.registration.awaits(self.interest));
+                return Poll::Pending;
+            };
+            let seen = seen?;
             if let Some(done) = self.registration.attempt(seen, self.interest, &mut op) {
                 progress.made_progress();
                 return Poll::Ready(done);

@@ -212,7 +212,17 @@ impl Future for Sleep {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let progress = ready!(coop_budget::poll_proceed(cx));
-        ready!(self.poll_timer(cx.waker(), |deadline| Instant::now() >= deadline));
+        let deadline = self.deadline;
+        if self
+            .poll_timer(cx.waker(), |deadline| Instant::now() >= deadline)
+            .is_pending()
+        {
+            progress.waits_for(|| {
+                let left = deadline.saturating_duration_since(Instant::now());
+                format!("a sleep, which ends in {left:.1?}")
+            });
+            return Poll::Pending;
+        }
         progress.made_progress();
         Poll::Ready(())
     }
