@@ -546,7 +546,7 @@ impl Builder {
     /// Sets whether the runtime lists its tasks, for [`Handle::tasks`](crate::Handle::tasks). Off
     /// by default.
     ///
-    /// Without a list this costs nothing. With a list, each task has about 180 bytes more. The
+    /// Without a list this costs nothing. With a list, each task has about 220 bytes more. The
     /// spawn and the end of a task each take a lock that few threads share. Each poll of a task
     /// adds to a count, and reads the clock twice.
     ///

@@ -31,6 +31,8 @@ use task_header::Id;
 
 mod frames;
 pub(crate) mod request;
+#[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
+mod signal;
 
 /// The most requests under way (rule 4).
 const WINDOW: usize = 64;

@@ -1,0 +1,53 @@
+use super::*;
+use crate::{Builder, Runtime};
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    time::Duration,
+};
+
+/// Returns the texts of the dumps at SIGWINCH, which harms no other test.
+fn dumps(runtime: &Runtime) -> Receiver<String> {
+    let (send, texts) = channel();
+    let print = move |text| send.send(text).unwrap_or_default();
+    let kind = SignalKind::window_change();
+    runtime.handle().on_signal(kind, print).unwrap();
+    texts
+}
+
+fn raise() {
+    // SAFETY: the call sends a signal whose handler is the one of the listener.
+    assert_eq!(unsafe { libc::raise(libc::SIGWINCH) }, 0);
+}
+
+fn next(texts: &Receiver<String>) -> String {
+    texts.recv_timeout(Duration::from_secs(60)).unwrap()
+}
+
+/// The tests run in one process, and share the signal: so they are one test.
+#[test]
+fn each_signal_prints_a_dump_until_the_end() {
+    let runtime = Builder::new().workers(1).list_tasks(true).build().unwrap();
+    let plain = Builder::new().workers(1).build().unwrap();
+    let (texts, refusals) = (dumps(&runtime), dumps(&plain));
+    let task = runtime.spawn(std::future::pending::<()>());
+    for _ in 0..3 {
+        raise();
+        let text = next(&texts);
+        assert!(text.starts_with("selvedge: dump of 1 task\n"), "{text}");
+        assert!(text.contains(&format!("task {}", task.id())), "{text}");
+        assert!(next(&refusals).contains("does not list"));
+    }
+    // A signal during a dump leads to another one.
+    raise();
+    raise();
+    next(&texts);
+    drop((runtime, plain));
+    raise();
+    loop {
+        match texts.recv_timeout(Duration::from_secs(60)) {
+            Ok(_) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => panic!("the listener stays"),
+        }
+    }
+}
