@@ -191,8 +191,8 @@ fn nudges_racing_operations_leave_the_slice_responsive() {
     });
 }
 
-/// A request and a nudge race a watch. The request stays, and a nudge of before the watch does so if
-/// there was no request.
+/// A request and a nudge race a watch. The request stays, and a nudge of before the watch does so
+/// if there was no request.
 ///
 /// Fails if `begin_watch` or `end_watch` is a store.
 #[test]

@@ -37,10 +37,10 @@
 //!    *open*.
 //! 6. *A nudge never replaces a request.* Every transition of a nudge is a compare-exchange from a
 //!    state other than *requested*. The same is true of a watch.
-//! 7. *A watch costs the other polls nothing.* An operation checks for *watched* where it checks for
-//!    a refusal. A request ends the watch, and so does the opening of a slice, by another thread
-//!    that has got the worker in the middle of the poll. A nudge that comes during a watch is
-//!    dropped, as in *ignoring*. An earlier one is there again afterwards.
+//! 7. *A watch costs the other polls nothing.* An operation checks for *watched* where it checks
+//!    for a refusal. A request ends the watch, and so does the opening of a slice, by another
+//!    thread that has got the worker in the middle of the poll. A nudge that comes during a watch
+//!    is dropped, as in *ignoring*. An earlier one is there again afterwards.
 use sync_shim::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},

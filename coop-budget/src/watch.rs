@@ -1,8 +1,8 @@
 //! A watch: which operations of a poll wait, and whether others made progress.
 //!
 //! An operation that is granted, and whose charge is refunded as a whole, has not made progress: it
-//! returns `Pending`. The refund happens in the operation's own poll. So a hook that is called there
-//! finds on the stack the functions that await the operation.
+//! returns `Pending`. The refund happens in the operation's own poll. So a hook that is called
+//! there finds on the stack the functions that await the operation.
 //!
 //! A watch changes no result: it grants and refuses what the budget and the time slice do.
 //!
@@ -36,7 +36,8 @@ const PLACES: usize = 1 << PLACE_BITS;
 /// is granted and makes no progress, and for each that is refused, `on_wait` is called in the poll
 /// of that operation. Its argument says what the operation waits for, if the operation says so
 /// ([`Progress::waits_for`](crate::Progress::waits_for), [`note_wait`]). `on_wait` may capture the
-/// stack. It must not panic: it runs in a drop.
+/// stack. It must not panic: it runs in a drop. Do not keep it in a thread-local of the thread, for
+/// the reason that [`OnExhausted`](crate::OnExhausted) gives.
 ///
 /// Futures that charge no budget are not seen.
 ///
@@ -71,7 +72,7 @@ pub fn watch<R>(on_wait: &dyn Fn(Option<String>), poll: impl FnOnce(&Watching<'_
     })
 }
 
-/// What a [`watch`] has seen.
+/// The findings of a [`watch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Watched {

@@ -6,17 +6,18 @@
 //! resource, up to the task. The poll is a real one, with the task's usual budget. So the task sees
 //! a wake for nothing, as from any other waker.
 //!
-//! 1. There is one dump of a runtime at a time. It runs on a thread of its own: workers and blocking
-//!    threads may all be stuck.
+//! 1. There is one dump of a runtime at a time. It runs on a thread of its own: workers and
+//!    blocking threads may all be stuck.
 //! 2. A dump wakes only a task that is idle. From that wake on, until the dump queues the task, no
 //!    other thread runs it. In that time the dump puts a request into the task's entry. So the
 //!    request goes to the poll for that wake.
-//! 3. A request ends by an answer, or by its drop. If a task ends without a poll (in a shutdown), or
-//!    is freed, the dump takes its request out of the entry: it looks at its tasks while it waits.
-//! 4. At most [`WINDOW`] requests are under way. So a task that is woken meanwhile waits for at most
-//!    as many polls of a dump.
-//! 5. A dump gives up if no request has ended for a second. What is left in an entry then is replaced
-//!    by the next dump, or has a poll that captures nothing.
+//! 3. A request ends by an answer, or by its drop. If a task ends without a poll (in a shutdown),
+//!    or is freed, the dump takes its request out of the entry: it looks at its tasks while it
+//!    waits.
+//! 4. At most [`WINDOW`] requests are under way. So a task that is woken meanwhile waits for at
+//!    most as many polls of a dump.
+//! 5. A dump gives up if no request has ended for a second. What is left in an entry then is
+//!    replaced by the next dump, or has a poll that captures nothing.
 //! 6. No waker is woken, and no name is looked up, under a lock of the list.
 use crate::{Handle, TaskSnapshot, TaskState, observe::task_list::Found, worker::shared::Shared};
 use request::{Answer, Answers};
@@ -43,8 +44,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The time without an answer after which a dump gives up (rule 5).
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// A task, and what it waits for, at one [`Handle::dump`]. `Display` writes a line for the task, one
-/// for each wait, and one for each function.
+/// A task, and what it waits for, at one [`Handle::dump`]. `Display` writes a line for the task,
+/// one for each wait, and one for each function.
 ///
 /// ```
 /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
@@ -109,7 +110,7 @@ pub enum DumpOutcome {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskWait {
-    /// What the operation waits for, if the operation says so: a time, or another task.
+    /// The event that the operation waits for, if the operation says so: a time, or another task.
     pub what: Option<String>,
     /// The functions that await the operation, the innermost one first. Empty if stacks cannot be
     /// captured (see [`Handle::dump`]).
@@ -166,9 +167,10 @@ impl Handle {
     /// information (`debug = "line-tables-only"` suffices).
     ///
     /// The work is done on a thread that is started for it, so a dump ends although all workers and
-    /// all blocking threads are stuck. It gives up if no worker polls a task for a second. At most 64
-    /// tasks are polled ahead of others; such a poll takes some 10 µs for each stack. One dump of a
-    /// runtime runs at a time, and others wait. If the system refuses the thread, no task is polled.
+    /// all blocking threads are stuck. It gives up if no worker polls a task for a second. At most
+    /// 64 tasks are polled ahead of others; such a poll takes some 10 µs for each stack. One dump
+    /// of a runtime runs at a time, and others wait. If the system refuses the thread, no task is
+    /// polled.
     ///
     /// Tasks of a [`LocalSet`](crate::LocalSet) and the future of `block_on` are not in the list.
     ///

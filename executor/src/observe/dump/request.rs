@@ -97,7 +97,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Runs a poll of the task under a watch, and answers with what waits in it. `run` calls its
+    /// Runs a poll of the task under a watch, and answers with the waits in it. `run` calls its
     /// second argument before the run ends, and returns whether the task has ended.
     pub(crate) fn answer<R>(self, entry: &Entry, run: impl FnOnce(&dyn Fn()) -> (R, bool)) -> R {
         // Ordering: Relaxed, as in `finish`.
@@ -105,13 +105,12 @@ impl Request {
         let outer = (!is_over).then(Stack::here).flatten();
         let waits = RefCell::new(Vec::new());
         let on_wait = |what| {
-            let mut waits = waits.borrow_mut();
-            if !is_over && waits.len() < MOST_STACKS {
-                let stack = outer
-                    .as_ref()
-                    .and_then(|outer| Some(Stack::here()?.within(outer)));
-                waits.push((what, stack));
+            if is_over || waits.borrow().len() >= MOST_STACKS {
+                return;
             }
+            let here = || Some(Stack::here()?.within(outer.as_ref()?));
+            let stack = here();
+            waits.borrow_mut().push((what, stack));
         };
         let before = entry.begin_dump();
         let (ran, has_ended, has_progressed) =
@@ -119,7 +118,8 @@ impl Request {
                 let progress = std::cell::Cell::new(false);
                 let after = || {
                     let seen = watching.so_far();
-                    // A poll in which the time slice ended, or the core was lent, has done something.
+                    // A poll in which the time slice ended, or the core was lent, has done
+                    // something.
                     progress.set(seen.has_progressed || !seen.is_whole);
                     entry.end_dump(&before, progress.get());
                 };

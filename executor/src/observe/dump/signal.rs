@@ -4,8 +4,8 @@
 //!    wait. So it starts a thread, which prints the dump.
 //! 2. After the dump that thread polls the listener with the same waker. A signal that came during
 //!    the dump makes the poll ready, and leads to one more dump.
-//! 3. At the first signal after the runtime's end, nobody polls the listener any more. With that the
-//!    last references to it are gone.
+//! 3. At the first signal after the runtime's end, nobody polls the listener any more. With that
+//!    the last references to it are gone.
 use super::{LIMIT, TaskDump, dump};
 use crate::Handle;
 use net_driver::signal::unix::{Signal, SignalKind, signal};
@@ -19,12 +19,12 @@ use std::{
 
 impl Handle {
     /// Prints a [dump](Self::dump) to the standard error at each signal of this kind, from now
-    /// until the runtime's end. With SIGQUIT, Ctrl-\ prints one, as in programs of Go and Java; from
-    /// then on the process no longer dies of that signal.
+    /// until the runtime's end. With SIGQUIT, Ctrl-\ prints one, as in programs of Go and Java;
+    /// from then on the process no longer dies of that signal.
     ///
     /// The runtime must [list its tasks](crate::Builder::list_tasks): otherwise the text says so.
-    /// Each dump has a thread of its own, and needs no worker to be free. Signals that come during a
-    /// dump lead to one more. The runtime's memory, not its tasks, stays until the first signal
+    /// Each dump has a thread of its own, and needs no worker to be free. Signals that come during
+    /// a dump lead to one more. The runtime's memory, not its tasks, stays until the first signal
     /// after its end.
     ///
     /// ```

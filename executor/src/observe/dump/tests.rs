@@ -487,6 +487,21 @@ fn dump_by_a_task_of_the_runtime_ends() {
     assert_eq!(dump.len(), 1);
 }
 
+/// The thread in `block_on` is the only worker.
+#[test]
+fn dump_in_a_runtime_of_one_thread_has_answers_in_block_on() {
+    let builder = Builder::new_current_thread().list_tasks(true);
+    let runtime = builder.build().unwrap();
+    let (_open, receive) = message();
+    let task = runtime.spawn(receive);
+    runtime.block_on(crate::yield_now());
+    assert_eq!(dump_all(&runtime)[0].outcome, DumpOutcome::Waits);
+    let nobody = dump(runtime.handle().shared(), None, Duration::from_millis(20));
+    assert_eq!(nobody[0].outcome, DumpOutcome::Unanswered);
+    assert_eq!(dump_all(&runtime)[0].outcome, DumpOutcome::Waits);
+    drop(task);
+}
+
 #[test]
 fn dump_without_a_list_is_none_and_after_the_end_empty() {
     let plain = Runtime::new().unwrap();
