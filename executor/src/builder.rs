@@ -550,6 +550,12 @@ impl Builder {
     /// spawn and the end of a task each take a lock that few threads share. Each poll of a task
     /// adds to a count, and reads the clock twice.
     ///
+    /// The environment turns the list on, too: with `SELVEDGE_OBSERVE=list`, each runtime that is
+    /// built lists its tasks. The word `dump` adds a [dump](crate::Handle::dump) at SIGQUIT, as
+    /// `Handle::dump_on_signal` does, if there is the feature `signal`. The word `record` starts the
+    /// recorder of a runtime that is built, if there is the feature `recorder`. Words have commas
+    /// between them.
+    ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
     /// let tasks = [1, 2].map(|_| runtime.spawn(std::future::pending::<()>()));

@@ -1,12 +1,12 @@
 //! How a runtime is put together: its queues, its shared state, its workers and their threads.
 use super::MAX_WORKERS;
 use crate::{
-    Builder, Runtime, Worker, blocking,
+    Builder, Handle, Runtime, Worker, blocking,
     events::{Events, EventsPark},
     groups::RuntimeGroups,
     local::runtime::{LocalOptions, LocalRuntime},
     monitor::Monitor,
-    observe::metrics::Counters,
+    observe::{environment::Views, metrics::Counters},
     scope,
     settings::attributes::Attributes,
     worker::{
@@ -169,6 +169,8 @@ impl Builder {
         events: Option<Events>,
     ) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
         let mut settings = self.settings;
+        let views = Views::of_environment();
+        views.change(&mut settings);
         let events_after = self.event_interval.unwrap_or(u32::MAX);
         settings.global_interval = settings.global_interval.min(events_after);
         let busy_events = self.max_busy_io_events.or(self.max_io_events);
@@ -254,6 +256,7 @@ impl Builder {
         #[cfg(selvedge_sim)]
         sync_shim::sim::watch(&shared);
         shared.groups.bind(shared.address());
+        views.begin(&Handle::new(shared.clone()));
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =
             |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);
