@@ -552,9 +552,9 @@ impl Builder {
     ///
     /// The environment turns the list on, too: with `SELVEDGE_OBSERVE=list`, each runtime that is
     /// built lists its tasks. The word `dump` adds a [dump](crate::Handle::dump) at SIGQUIT, as
-    /// `Handle::dump_on_signal` does, if there is the feature `signal`. The word `record` starts the
-    /// recorder of a runtime that is built, if there is the feature `recorder`. Words have commas
-    /// between them.
+    /// `Handle::dump_on_signal` does, if there is the feature `signal`. The word `record` starts
+    /// the recorder of a runtime that is built, if there is the feature `recorder`. Words have
+    /// commas between them.
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
