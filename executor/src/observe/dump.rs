@@ -25,9 +25,9 @@ use sched_monitor::{Frame, Stack};
 use std::{
     collections::HashMap,
     fmt,
+    sync::Arc,
     time::{Duration, Instant},
 };
-use sync_shim::sync::Arc;
 use task_header::Id;
 
 mod frames;
@@ -82,11 +82,11 @@ pub struct TaskDump {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DumpOutcome {
-    /// The task waits as before.
+    /// The task waits as before. If the poll was so long that its time slice ended, or that it lost
+    /// its worker, then a wait may say so in its place.
     Waits,
-    /// An operation made progress in the poll: an event had come meanwhile. Or the poll was so long
-    /// that its time slice ended, or that it lost its worker. The task waits now for what the dump
-    /// says.
+    /// An operation made progress in the poll: an event had come meanwhile. The task waits now for
+    /// what the dump says.
     Progressed,
     /// The task ended in the poll, or before it.
     Ended,
@@ -185,7 +185,7 @@ impl Handle {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub async fn dump(&self) -> Option<Vec<TaskDump>> {
-        self.dump_some(None).await
+        self.dump_some(None, LIMIT).await
     }
 
     /// Dumps one task, as [`dump`](Self::dump) does. `None` if the task is not in the list.
@@ -198,17 +198,17 @@ impl Handle {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub async fn dump_task(&self, id: Id) -> Option<TaskDump> {
-        self.dump_some(Some(id)).await?.pop()
+        self.dump_some(Some(id), LIMIT).await?.pop()
     }
 
-    async fn dump_some(&self, only: Option<Id>) -> Option<Vec<TaskDump>> {
+    async fn dump_some(&self, only: Option<Id>, limit: Duration) -> Option<Vec<TaskDump>> {
         let shared = self.shared();
         if !shared.settings.lists_tasks {
             return None;
         }
         let dumps = {
             let shared = shared.clone();
-            async move { dump(&shared, only, LIMIT) }
+            async move { dump(&shared, only, limit) }
         };
         // The future never waits, so it is never scheduled again.
         let (task, dumped) = task_header::spawn(dumps, |task| drop(task.run()));
@@ -267,7 +267,7 @@ fn dump(shared: &Shared, only: Option<Id>, limit: Duration) -> Vec<TaskDump> {
 /// A dump in progress.
 struct Dump<'a> {
     shared: &'a Shared,
-    answers: Arc<Answers>,
+    answers: sync_shim::sync::Arc<Answers>,
     limit: Duration,
     /// The tasks with a request that may not have ended.
     asked: Vec<Found>,
@@ -296,12 +296,14 @@ impl Dump<'_> {
         let mut is_asked = false;
         if let Some(wake) = wake {
             task.state = TaskState::Waiting;
-            let left_over = found.entry.ask(self.answers.request(place));
+            let left_over = found.entry.ask(Answers::request(&self.answers, place));
             drop((left_over, wake));
             is_asked = true;
         } else if may_ask && task.state == TaskState::Waiting {
             // The request of a dump that gave up is still there, or the task was woken just now.
-            let replaced = found.entry.ask_again(self.answers.request(place));
+            let replaced = found
+                .entry
+                .ask_again(Answers::request(&self.answers, place));
             is_asked = replaced.is_ok();
         }
         let outcome = if is_asked || task.state == TaskState::Waiting {

@@ -57,10 +57,10 @@ impl Answers {
     }
 
     /// Makes a request for the task at a place of the dump.
-    pub(super) fn request(self: &Arc<Self>, place: usize) -> Request {
-        self.state.lock().left += 1;
+    pub(super) fn request(answers: &Arc<Self>, place: usize) -> Request {
+        answers.state.lock().left += 1;
         Request {
-            answers: self.clone(),
+            answers: answers.clone(),
             place,
         }
     }
@@ -117,10 +117,7 @@ impl Request {
             coop_budget::watch(&on_wait, |watching: &Watching| {
                 let progress = std::cell::Cell::new(false);
                 let after = || {
-                    let seen = watching.so_far();
-                    // A poll in which the time slice ended, or the core was lent, has done
-                    // something.
-                    progress.set(seen.has_progressed || !seen.is_whole);
+                    progress.set(watching.so_far().has_progressed);
                     entry.end_dump(&before, progress.get());
                 };
                 let (ran, has_ended) = run(&after);

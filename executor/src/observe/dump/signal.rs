@@ -4,7 +4,7 @@
 //!    wait. So it starts a thread, which prints the dump.
 //! 2. After the dump that thread polls the listener with the same waker. A signal that came during
 //!    the dump makes the poll ready, and leads to one more dump.
-//! 3. At the first signal after the runtime's end, nobody polls the listener any more. With that
+//! 3. At the first signal after the runtime's end, or during the last dump, nobody polls the listener any more. With that
 //!    the last references to it are gone.
 use super::{LIMIT, TaskDump, dump};
 use crate::Handle;
@@ -70,7 +70,7 @@ impl OnSignal {
     /// Waits for the next signal. Prints a dump for one that has come already.
     fn listen(self: Arc<Self>) {
         let waker = Waker::from(self.clone());
-        loop {
+        while !self.handle.shared().is_closing() {
             let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
             let polled = signal.poll_recv(&mut Context::from_waker(&waker));
             drop(signal);
