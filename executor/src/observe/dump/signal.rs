@@ -4,8 +4,8 @@
 //!    wait. So it starts a thread, which prints the dump.
 //! 2. After the dump that thread polls the listener with the same waker. A signal that came during
 //!    the dump makes the poll ready, and leads to one more dump.
-//! 3. At the first signal after the runtime's end, or during the last dump, nobody polls the listener any more. With that
-//!    the last references to it are gone.
+//! 3. At the first signal after the runtime's end, or during its last dump, nobody polls the
+//!    listener any more. With that the last references to it are gone.
 use super::{LIMIT, TaskDump, dump};
 use crate::Handle;
 use net_driver::signal::unix::{Signal, SignalKind, signal};
