@@ -216,6 +216,31 @@ fn watch_beside_a_request_loses_neither_it_nor_a_nudge() {
     });
 }
 
+/// A thread takes the worker over in the middle of a watched poll. It races the end of that poll,
+/// and a request. The thread finds no watch in force, and the request stays.
+///
+/// Fails if `take_over` is a store, or does nothing.
+#[test]
+fn slice_taken_over_is_not_watched_and_keeps_a_request() {
+    model(|| {
+        let flag = Arc::new(Preempt::new());
+        let after = flag.begin_watch().unwrap();
+        let monitor = {
+            let flag = flag.clone();
+            thread::spawn(move || flag.request())
+        };
+        let lender = {
+            let flag = flag.clone();
+            thread::spawn(move || flag.end_watch(after))
+        };
+        flag.take_over();
+        assert!(!flag.is_watched());
+        monitor.join().unwrap();
+        lender.join().unwrap();
+        assert!(flag.take_request(), "the request is lost");
+    });
+}
+
 /// A request races each transition that a nudge causes: the request stays.
 ///
 /// Fails if one of the transitions is a store.

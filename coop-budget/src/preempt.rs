@@ -10,8 +10,8 @@
 //! |---|---|---|---|
 //! | *open* | the worker, when it opens a slice or begins a look in *nudged*; two of the ends of *ignoring* (below) | is granted | sets *nudged* |
 //! | *requested* | a monitor | is refused, and so are all later ones | does nothing |
-//! | *nudged* | a nudger, in an open slice; a monitor that insists | is refused, and sets *ignoring* | does nothing |
-//! | *ignoring* | the operation that a nudge refused; a look that found work; the end of a watch | is granted | does nothing |
+//! | *nudged* | a nudger, in an open slice; a monitor that insists; the end of a watch | is refused, and sets *ignoring* | does nothing |
+//! | *ignoring* | the operation that a nudge refused; a look that found work | is granted | does nothing |
 //! | *watched* | the worker, for one poll (`watch`) | is granted, and recorded | does nothing |
 //!
 //! Besides an opening and a request, three events end *ignoring*. A look that finds no work sets
@@ -38,9 +38,13 @@
 //! 6. *A nudge never replaces a request.* Every transition of a nudge is a compare-exchange from a
 //!    state other than *requested*. The same is true of a watch.
 //! 7. *A watch costs the other polls nothing.* An operation checks for *watched* where it checks
-//!    for a refusal. A request ends the watch, and so does the opening of a slice, by another
-//!    thread that has got the worker in the middle of the poll. A nudge that comes during a watch
-//!    is dropped, as in *ignoring*. An earlier one is there again afterwards.
+//!    for a refusal. A nudge that comes during a watch is dropped. So a watch ends in *nudged*, and
+//!    a look follows. If the slice was *ignoring* before the watch, it is so again afterwards.
+//! 8. *A watch ends with the hold on the worker.* A request ends the watch, and so does the opening
+//!    of a slice. A thread that gets the worker in the middle of the watched poll takes the slice
+//!    over ([`Preempt::take_over`]) before it polls a task. The poll's own end then finds no watch
+//!    in force. Or it finds a later watch of that thread, ends it, and operations of that one poll
+//!    may be missed.
 use sync_shim::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},
@@ -50,9 +54,10 @@ use sync_shim::atomic::{
 const OPEN: u32 = 0;
 const IGNORING: u32 = 1;
 /// The first state in which an operation takes the slow path.
-const REQUESTED: u32 = 2;
-const NUDGED: u32 = 3;
-const WATCHED: u32 = 4;
+const WATCHED: u32 = 2;
+/// The first state that refuses operations.
+const REQUESTED: u32 = 3;
+const NUDGED: u32 = 4;
 
 /// The flag of one time slice: a monitor or a timer sets it, and polls in the slice check it.
 ///
@@ -227,6 +232,36 @@ impl Preempt {
         self.0.load(Relaxed) >= REQUESTED
     }
 
+    /// Returns whether the next operation takes the slow path: it is refused, or recorded. Costs a
+    /// load.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub(crate) fn is_special(&self) -> bool {
+        // Ordering: Relaxed, as in `need_preempt`.
+        self.0.load(Relaxed) >= WATCHED
+    }
+
+    /// Ends a [`watch`](crate::watch) of another thread's poll. A thread that has got the worker in
+    /// the middle of that poll calls this before its first poll. The slice is nudged then, as the
+    /// watch may have hidden a nudge. Costs a load, and an exchange if there is a watch.
+    ///
+    /// ```
+    /// use coop_budget::{Budget, Preempt, Scope, watch};
+    ///
+    /// let slice = Preempt::new();
+    /// Scope::new(Budget::DEFAULT).slice(&slice).run(|| {
+    ///     watch(&|_| (), |watching| {
+    ///         assert!(!slice.nudge() && !slice.is_set());
+    ///         // The poll blocks its thread, and another thread becomes the worker:
+    ///         slice.take_over();
+    ///         assert!(slice.is_set() && !watching.so_far().is_whole);
+    ///     });
+    /// });
+    /// ```
+    pub fn take_over(&self) {
+        let _ = self.transition(WATCHED, NUDGED);
+    }
+
     /// Ends a nudge. Returns whether there was one: then the caller's operation is refused.
     #[cfg(feature = "std")]
     pub(crate) fn take_nudge(&self) -> bool {
@@ -248,8 +283,8 @@ impl Preempt {
         while from != REQUESTED {
             // Ordering: Relaxed, as above.
             match self.0.compare_exchange(from, WATCHED, Relaxed, Relaxed) {
-                Ok(NUDGED | WATCHED) => return Some(from),
-                Ok(_) => return Some(IGNORING),
+                Ok(OPEN) => return Some(NUDGED),
+                Ok(before) => return Some(before),
                 Err(now) => from = now,
             }
         }

@@ -132,10 +132,10 @@ impl Current {
         self.slice().is_some_and(Preempt::need_preempt)
     }
 
-    /// Returns whether the slice refuses the next operation: it is over, or was nudged.
+    /// Returns whether the slice is over, was nudged, or is watched.
     #[inline]
-    fn refuses(&self) -> bool {
-        self.slice().is_some_and(Preempt::is_set)
+    fn is_special(&self) -> bool {
+        self.slice().is_some_and(Preempt::is_special)
     }
 
     /// Returns why the slice refuses this operation, if it still does. Ends a nudge, and reports
@@ -701,7 +701,8 @@ pub fn need_preempt() -> bool {
 /// operation.
 ///
 /// - `Ready` grants the operation. Call [`Progress::made_progress`] if the operation made progress.
-///   If the [`Progress`] is dropped instead, its charge is refunded.
+///   If the [`Progress`] is dropped instead, its charge is refunded. A [`watch`](crate::watch)
+///   takes the drop for a wait. So call [`Progress::cancel`] before a `Ready` without progress.
 /// - `Pending` refuses the operation, as the budget is used up, or the time slice was asked to end
 ///   or nudged. Return `Pending` too: the task is already woken, or its runtime's hook will wake
 ///   it. If a poll goes on after 16,384 refusals, each 64th operation is granted: the poll may be
@@ -735,7 +736,7 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
         // The new budget is stored before the charge is checked. So the charge is one instruction
         // on a word that only this thread reads.
         current.budget.set(left);
-        (is_charged && !current.refuses()).then(|| Progress::new(current.number.get(), 1))
+        (is_charged && !current.is_special()).then(|| Progress::new(current.number.get(), 1))
     });
     granted.map_or_else(|| proceed_slowly(cx), Poll::Ready)
 }
@@ -776,7 +777,7 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
         if granted == 0 && wanted != 0 {
             return refuse(current, cx, Exhausted::Operations);
         }
-        if current.refuses() && wanted != 0 {
+        if current.is_special() && wanted != 0 {
             return grant_slowly(current, cx, budget, granted);
         }
         current.budget.set(budget);
@@ -950,7 +951,29 @@ impl Progress {
     #[inline]
     pub fn waits_for(self, what: impl FnOnce() -> String) {
         let progress = std::mem::ManuallyDrop::new(self);
-        progress.give_back(Some(what));
+        progress.give_back(Refund::Wait(Some(what)));
+    }
+
+    /// Refunds the charge, of an operation that returns `Ready` without progress, or that only
+    /// asked for its turn. To a [watch](crate::watch) that is neither progress nor a wait. The call
+    /// costs as much as a drop.
+    ///
+    /// ```
+    /// use coop_budget::{poll_proceed, watch};
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// let watched = watch(&|_| unreachable!("it waits for nothing"), |watching| {
+    ///     let mut cx = Context::from_waker(Waker::noop());
+    ///     let Poll::Ready(progress) = poll_proceed(&mut cx) else { unreachable!() };
+    ///     progress.cancel();
+    ///     watching.so_far()
+    /// });
+    /// assert!(!watched.has_progressed);
+    /// ```
+    #[inline]
+    pub fn cancel(self) {
+        let progress = std::mem::ManuallyDrop::new(self);
+        progress.give_back(Refund::<fn() -> String>::Cancel);
     }
 
     /// Keeps the charge of `done` operations and refunds the others. If `done` exceeds the granted
@@ -976,19 +999,26 @@ impl Progress {
 impl Drop for Progress {
     #[inline]
     fn drop(&mut self) {
-        self.give_back(None::<fn() -> String>);
+        self.give_back(Refund::<fn() -> String>::Wait(None));
     }
+}
+
+/// The reason for a refund, for a watch.
+enum Refund<F> {
+    /// The operation waits, for an event that it may name.
+    Wait(Option<F>),
+    Cancel,
 }
 
 impl Progress {
     #[inline]
-    fn give_back(&self, what: Option<impl FnOnce() -> String>) {
+    fn give_back(&self, why: Refund<impl FnOnce() -> String>) {
         // A thread whose thread-locals are gone has no scope left.
         let _ = CURRENT.try_with(|current| {
             if current.number.get() == self.scope {
                 refund(&current.budget, self.charge);
             } else {
-                give_back_slowly(current, self, what);
+                give_back_slowly(current, self.scope, self.charge, why);
             }
         });
     }
@@ -1003,14 +1033,20 @@ fn refund(budget: &Cell<Budget>, operations: u32) {
 
 #[cold]
 #[inline(never)]
-fn give_back_slowly(current: &Current, progress: &Progress, what: Option<impl FnOnce() -> String>) {
-    let Progress { scope, charge, .. } = *progress;
+fn give_back_slowly(
+    current: &Current,
+    scope: u64,
+    charge: u32,
+    why: Refund<impl FnOnce() -> String>,
+) {
     if !watch::is_recorded(scope) {
         return refund_outer(current, scope, charge);
     }
     if let Some(given) = watch::give_back(current, scope, charge) {
         refund_outer(current, given.scope, charge);
-        given.note(what);
+        if let Refund::Wait(what) = why {
+            given.note(what);
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! A watch: which operations of a poll wait, and whether others made progress.
 //!
-//! An operation that is granted, and whose charge is refunded as a whole, has not made progress: it
-//! returns `Pending`. The refund happens in the operation's own poll. So a hook that is called
-//! there finds on the stack the functions that await the operation.
+//! An operation that is granted, and whose charge is refunded as a whole, has not made progress. If
+//! it does not call [`Progress::cancel`](crate::Progress::cancel), it returns `Pending`. The refund
+//! happens in the operation's own poll. So a hook that is called there finds on the stack the
+//! functions that await the operation.
 //!
 //! A watch changes no result: it grants and refuses what the budget and the time slice do.
 //!
@@ -103,7 +104,7 @@ pub fn note_wait(what: impl FnOnce() -> String) {
     fn note(watch: *const Watch<'static>, what: impl FnOnce() -> String) {
         // SAFETY: the watch is live (rule 7 of `scope`).
         let watch = unsafe { &*watch };
-        watch.note(Some(what()));
+        watch.note(Some(what));
     }
 
     let _ = CURRENT.try_with(|current| {
@@ -133,11 +134,11 @@ struct Record {
 }
 
 impl Watch<'_> {
-    fn note(&self, what: Option<String>) {
+    fn note(&self, what: Option<impl FnOnce() -> String>) {
         self.waits.set(self.waits.get() + 1);
         // A panic of a poll drops charges, too.
         if !std::thread::panicking() {
-            (self.on_wait)(what);
+            (self.on_wait)(what.map(|what| what()));
         }
     }
 }
@@ -240,7 +241,7 @@ pub(crate) struct GivenBack<'a> {
 impl GivenBack<'_> {
     pub(crate) fn note(self, what: Option<impl FnOnce() -> String>) {
         if let Some(watch) = self.watch {
-            watch.note(what.map(|what| what()));
+            watch.note(what);
         }
     }
 }
@@ -272,11 +273,12 @@ pub(crate) fn give_back(current: &Current, number: u64, charge: u32) -> Option<G
 pub(crate) fn note_refusal(current: &Current, why: Exhausted) {
     // SAFETY: the watch is null, or live (rule 7 of `scope`).
     if let Some(watch) = unsafe { current.watch.get().as_ref() } {
-        watch.note(Some(match why {
-            Exhausted::Operations => "its next turn: its budget is used up".into(),
-            Exhausted::Slice => "its next turn: its time slice is over".into(),
-            Exhausted::Nudge => "its next turn: the worker was nudged".into(),
-        }));
+        let what = match why {
+            Exhausted::Operations => "its next turn: its budget is used up",
+            Exhausted::Slice => "its next turn: its time slice is over",
+            Exhausted::Nudge => "its next turn: the worker was nudged",
+        };
+        watch.note(Some(|| what.into()));
     }
 }
 

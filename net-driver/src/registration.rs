@@ -219,7 +219,7 @@ impl<S: Sys> Registration<S> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         loop {
             let Poll::Ready(seen) = self.poll_ready(cx, direction) else {
-                progress.waits_for(|| self.awaits(direction.interest()));
+                progress.waits_for(move || self.awaits(direction.interest()));
                 return Poll::Pending;
             };
             let (seen, op) = (seen?, || uninterrupted(&mut op));
@@ -256,7 +256,7 @@ impl<S: Sys> Registration<S> {
         let interest = direction.interest();
         loop {
             let Poll::Ready(seen) = self.poll_ready(cx, direction) else {
-                progress.waits_for(|| self.awaits(interest));
+                progress.waits_for(move || self.awaits(interest));
                 return Poll::Pending;
             };
             let seen = seen?;
@@ -368,7 +368,7 @@ impl<S: Sys> Registration<S> {
         poll_fn(|cx| {
             let progress = ready!(coop_budget::poll_proceed(cx));
             let Poll::Ready(seen) = wait.poll_ready(cx) else {
-                progress.waits_for(|| self.awaits(interest));
+                progress.waits_for(move || self.awaits(interest));
                 return Poll::Pending;
             };
             progress.made_progress();
@@ -471,7 +471,7 @@ impl<S: Sys> Wait<'_, S> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         loop {
             let Poll::Ready(seen) = self.poll_ready(cx) else {
-                progress.waits_for(|| self.registration.awaits(self.interest));
+                progress.waits_for(move || self.registration.awaits(self.interest));
                 return Poll::Pending;
             };
             let seen = seen?;

@@ -19,8 +19,10 @@ pub use selvedge_macros::select as branches;
 #[inline]
 pub fn must_yield(cx: &mut Context<'_>) -> bool {
     match coop_budget::poll_proceed(cx) {
-        // The drop of `_progress` refunds the charge.
-        Poll::Ready(_progress) => false,
+        Poll::Ready(progress) => {
+            progress.cancel();
+            false
+        }
         Poll::Pending => true,
     }
 }

@@ -473,3 +473,30 @@ fn select_has_64_branches() {
         assert_eq!(now(nth_of_64(n)), n);
     }
 }
+
+/// Fails if the check of `select!` for its turn counts as a wait.
+#[test]
+fn dump_of_a_select_has_a_wait_for_each_branch() {
+    use selvedge::{DumpOutcome, TaskState, sync};
+
+    let runtime = Builder::new().workers(1).list_tasks(true).build().unwrap();
+    let (_first, first) = sync::oneshot::channel::<()>();
+    let (_second, second) = sync::oneshot::channel::<()>();
+    let _task = runtime.spawn(async {
+        select! {
+            _ = first => (),
+            _ = second => (),
+        }
+    });
+    while runtime.handle().tasks().unwrap()[0].state != TaskState::Waiting {
+        std::thread::yield_now();
+    }
+    let dump = loop {
+        let dump = runtime.block_on(runtime.handle().dump()).unwrap().remove(0);
+        // A busy machine may leave the worker no time within the dump's limit.
+        if dump.outcome == DumpOutcome::Waits {
+            break dump;
+        }
+    };
+    assert_eq!(dump.waits.len(), 2, "{dump}");
+}

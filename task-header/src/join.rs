@@ -138,14 +138,22 @@ impl<T> JoinHandle<T> {
     fn register(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
         if self.header().state.has_join_waker()? {
             if self.is_registered(waker) {
-                #[cfg(feature = "coop-budget")]
-                coop_budget::note_wait(|| alloc::format!("the end of task {}", self.id()));
+                self.note_wait();
                 return Ok(());
             }
             self.header().state.unset_join_waker()?;
         }
         // The clone may panic; until it has succeeded, the slot stays as it was.
         self.leave_waker(waker.clone())
+            .inspect(|()| self.note_wait())
+    }
+
+    /// Tells a watch what the handle waits for. Without a watch the call costs a load of a
+    /// thread-local and a branch.
+    #[inline]
+    fn note_wait(&self) {
+        #[cfg(feature = "coop-budget")]
+        coop_budget::note_wait(|| alloc::format!("the end of task {}", self.id()));
     }
 
     /// Returns whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.

@@ -272,8 +272,10 @@ impl<T> JoinSet<T> {
         let progress = std::task::ready!(coop_budget::poll_proceed(cx));
         let polled = self.poll_done(cx);
         #[cfg(feature = "coop-budget")]
-        if let Poll::Ready(Some(_)) = polled {
-            progress.made_progress();
+        match polled {
+            Poll::Ready(Some(_)) => progress.made_progress(),
+            Poll::Ready(None) => progress.cancel(),
+            Poll::Pending => drop(progress),
         }
         polled
     }

@@ -247,6 +247,8 @@ fn panic_ends_the_watch_and_is_no_wait() {
             })
         });
         assert!(catch_unwind(panics).is_err());
+        // A look follows a watch.
+        assert!(slice.look(|| None::<()>).is_none());
         wait_once();
         note_wait(|| unreachable!());
         assert!(!slice.is_set() && remaining() == Budget::DEFAULT.remaining());

@@ -82,11 +82,12 @@ pub struct TaskDump {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DumpOutcome {
-    /// The task waits as before. If the poll was so long that its time slice ended, or that it lost
-    /// its worker, then a wait may say so in its place.
+    /// The task waits as before. If the poll was so long that its time slice ended, then a wait may
+    /// say so in its place.
     Waits,
     /// An operation made progress in the poll: an event had come meanwhile. The task waits now for
-    /// what the dump says.
+    /// what the dump says. Or the poll blocked its thread, and another thread became the worker:
+    /// then the dump may miss waits.
     Progressed,
     /// The task ended in the poll, or before it.
     Ended,

@@ -28,6 +28,8 @@ pub(crate) fn drive(core: Box<Core>, hold: Option<ClockHold>) {
     core.busy_time.begin();
     core.looks.interval.forget();
     let slice = shared.slices.of(core.index);
+    // A poll for a dump may have lent the core.
+    slice.take_over();
     let core = Box::into_raw(core);
     let turn = || {
         // The block moves the hold into this closure, and ends it.

@@ -210,15 +210,15 @@ impl Sleep {
 impl Future for Sleep {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let progress = ready!(coop_budget::poll_proceed(cx));
-        let deadline = self.deadline;
-        if self
-            .poll_timer(cx.waker(), |deadline| Instant::now() >= deadline)
-            .is_pending()
-        {
-            progress.waits_for(|| {
-                let left = deadline.saturating_duration_since(Instant::now());
+        let polled = self
+            .as_mut()
+            .poll_timer(cx.waker(), |deadline| Instant::now() >= deadline);
+        if polled.is_pending() {
+            let sleep = self.into_ref().get_ref();
+            progress.waits_for(move || {
+                let left = sleep.deadline.saturating_duration_since(Instant::now());
                 format!("a sleep, which ends in {left:.1?}")
             });
             return Poll::Pending;

@@ -1,5 +1,5 @@
 //! A request of a dump: from a task's entry to the answer, by the rules of [`dump`](super).
-use crate::observe::task_list::Entry;
+use crate::{observe::task_list::Entry, worker::context::with_core};
 use coop_budget::Watching;
 use sched_monitor::Stack;
 use std::{cell::RefCell, mem, time::Duration};
@@ -117,7 +117,9 @@ impl Request {
             coop_budget::watch(&on_wait, |watching: &Watching| {
                 let progress = std::cell::Cell::new(false);
                 let after = || {
-                    progress.set(watching.so_far().has_progressed);
+                    // The watch misses operations of a poll that has lost its worker.
+                    let has_lost_core = with_core(|_| ()).is_none();
+                    progress.set(watching.so_far().has_progressed || has_lost_core);
                     entry.end_dump(&before, progress.get());
                 };
                 let (ran, has_ended) = run(&after);

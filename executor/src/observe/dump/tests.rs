@@ -439,6 +439,73 @@ fn dump_whose_poll_panics_or_blocks_reports_it() {
     }
 }
 
+/// The only worker gets another thread in the middle of the dump's poll. Fails if the watch stays
+/// in force on that thread: the slice would then accept no nudge, not even one that insists.
+#[test]
+fn dump_whose_poll_lends_the_core_leaves_no_watch_behind() {
+    let runtime = listing(1);
+    let (_open, receive) = message();
+    let (go, going) = mpsc::channel::<()>();
+    let (begin, begun) = mpsc::channel::<()>();
+    let task = runtime.spawn(async move {
+        let (mut receive, mut polls) = (pin!(receive), 0);
+        let going = std::sync::Mutex::new(going);
+        poll_fn(|cx| {
+            polls += 1;
+            if polls == 2 {
+                begin.send(()).unwrap();
+                crate::block_in_place(|| going.lock().unwrap().recv().unwrap_or_default());
+            }
+            receive.as_mut().poll(cx)
+        })
+        .await;
+    });
+    await_waiting(&runtime);
+    let handle = runtime.handle().clone();
+    let dump = std::thread::spawn(move || dump(handle.shared(), None, LONG));
+    begun.recv().unwrap();
+    let shared = runtime.handle().shared().clone();
+    let other = runtime.spawn(async move {
+        let begun = Instant::now();
+        while !shared.slices.of(0).insist() {
+            assert!(begun.elapsed() < LONG / 2, "{:?}", shared.slices.of(0));
+            crate::yield_now().await;
+        }
+    });
+    runtime.block_on(other).unwrap();
+    drop(go);
+    let dump = dump.join().unwrap();
+    let of_task = dump.iter().find(|dump| dump.task.id == task.id()).unwrap();
+    assert_eq!(of_task.outcome, DumpOutcome::Progressed);
+}
+
+#[test]
+fn dump_names_the_task_of_a_join_that_begins_in_its_poll() {
+    let runtime = listing(1);
+    let (_open, receive) = message();
+    let mut inner = Some(runtime.spawn(receive));
+    let id = inner.as_ref().unwrap().id();
+    let outer = runtime.spawn(async move {
+        let mut joins = None;
+        poll_fn(|cx| match &mut joins {
+            None => {
+                joins = Some(None);
+                Poll::Pending
+            }
+            Some(join) => {
+                let join = join.get_or_insert_with(|| inner.take().unwrap());
+                std::pin::Pin::new(join).poll(cx).map(drop)
+            }
+        })
+        .await;
+    });
+    await_waiting(&runtime);
+    let dump = dump_all(&runtime);
+    let of_join = dump.iter().find(|dump| dump.task.id == outer.id()).unwrap();
+    let awaits = format!("the end of task {id}");
+    assert_eq!(of_join.waits[0].what.as_ref(), Some(&awaits), "{of_join}");
+}
+
 /// A foreign `block_on` polls its future again and again. The dump neither delays it nor spins.
 #[test]
 fn dump_of_a_poll_that_blocks_on_a_future_goes_on() {
