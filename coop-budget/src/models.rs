@@ -216,29 +216,35 @@ fn watch_beside_a_request_loses_neither_it_nor_a_nudge() {
     });
 }
 
-/// A thread takes the worker over in the middle of a watched poll. It races the end of that poll,
-/// and a request. The thread finds no watch in force, and the request stays.
-///
-/// Fails if `take_over` is a store, or does nothing.
-#[test]
-fn slice_taken_over_is_not_watched_and_keeps_a_request() {
-    model(|| {
+/// A thread takes the worker over in the middle of a watched poll. It races `other`.
+fn take_over_against(other: fn(&Preempt, u32), after_both: fn(&Preempt)) {
+    model(move || {
         let flag = Arc::new(Preempt::new());
         let after = flag.begin_watch().unwrap();
-        let monitor = {
+        let thread = {
             let flag = flag.clone();
-            thread::spawn(move || flag.request())
-        };
-        let lender = {
-            let flag = flag.clone();
-            thread::spawn(move || flag.end_watch(after))
+            thread::spawn(move || other(&flag, after))
         };
         flag.take_over();
         assert!(!flag.is_watched());
-        monitor.join().unwrap();
-        lender.join().unwrap();
-        assert!(flag.take_request(), "the request is lost");
+        thread.join().unwrap();
+        after_both(&flag);
     });
+}
+
+/// Fails if `take_over` does nothing.
+#[test]
+fn slice_taken_over_beside_the_watchs_end_is_nudged() {
+    take_over_against(Preempt::end_watch, |flag| assert!(flag.is_set()));
+}
+
+/// Fails if `take_over` is a store.
+#[test]
+fn slice_taken_over_keeps_a_request() {
+    take_over_against(
+        |flag, _| flag.request(),
+        |flag| assert!(flag.take_request(), "the request is lost"),
+    );
 }
 
 /// A request races each transition that a nudge causes: the request stays.

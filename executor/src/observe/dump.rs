@@ -16,8 +16,9 @@
 //!    waits.
 //! 4. At most [`WINDOW`] requests are under way. So a task that is woken meanwhile waits for at
 //!    most as many polls of a dump.
-//! 5. A dump gives up if no request has ended for a second. What is left in an entry then is
-//!    replaced by the next dump, or has a poll that captures nothing.
+//! 5. If no request has ended for a second, the dump takes its requests out of the entries, and
+//!    goes on with other tasks: some worker may be free. The tasks of those requests stay queued.
+//!    After [`GIVE_UPS`] such seconds the dump asks no more tasks.
 //! 6. No waker is woken, and no name is looked up, under a lock of the list.
 use crate::{Handle, TaskSnapshot, TaskState, observe::task_list::Found, worker::shared::Shared};
 use request::{Answer, Answers};
@@ -41,8 +42,11 @@ const WINDOW: usize = 64;
 /// The time between two looks for tasks that have ended without an answer (rule 3).
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The time without an answer after which a dump gives up (rule 5).
+/// The time without an answer after which a dump gives its requests up (rule 5).
 const LIMIT: Duration = Duration::from_secs(1);
+
+/// How often a dump gives requests up before it asks no more tasks.
+const GIVE_UPS: u32 = 4;
 
 /// A task, and what it waits for, at one [`Handle::dump`]. `Display` writes a line for the task,
 /// one for each wait, and one for each function.
@@ -91,7 +95,8 @@ pub enum DumpOutcome {
     Progressed,
     /// The task ended in the poll, or before it.
     Ended,
-    /// The task was queued or polled already, so the dump did not poll it.
+    /// The dump did not poll the task: it was queued or polled already, or earlier tasks of the dump
+    /// had too few answers.
     NotPolled,
     /// No worker has polled the task within a second.
     Unanswered,
@@ -168,8 +173,9 @@ impl Handle {
     /// information (`debug = "line-tables-only"` suffices).
     ///
     /// The work is done on a thread that is started for it, so a dump ends although all workers and
-    /// all blocking threads are stuck. It gives up if no worker polls a task for a second. At most
-    /// 64 tasks are polled ahead of others; such a poll takes some 10 µs for each stack. One dump
+    /// all blocking threads are stuck. If no worker polls a task for a second, it gives up those
+    /// that it has woken, which stay queued, and goes on with others; it does so four times at most.
+    /// At most 64 tasks are polled ahead of others; such a poll takes some 10 µs for each stack. One dump
     /// of a runtime runs at a time, and others wait. If the system refuses the thread, no task is
     /// polled.
     ///
@@ -253,15 +259,14 @@ fn dump(shared: &Shared, only: Option<Id>, limit: Duration) -> Vec<TaskDump> {
         asked: Vec::new(),
         dumps: Vec::new(),
         ended: (0, sync_shim::time::now()),
+        give_ups: 0,
+        given_up: 0,
     };
-    let mut gave_up = false;
     for found in shared.tasks.look(only) {
-        gave_up = gave_up || !dump.make_room();
-        dump.add(found, !gave_up);
+        dump.make_room();
+        dump.add(found);
     }
-    if !gave_up {
-        dump.wait(0);
-    }
+    dump.wait(0);
     dump.finish()
 }
 
@@ -275,17 +280,21 @@ struct Dump<'a> {
     dumps: Vec<TaskDump>,
     /// The number of requests that had ended at the last look, and when it had last changed.
     ended: (usize, Instant),
+    /// How often the dump has given requests up.
+    give_ups: u32,
+    /// The requests that were in a poll then. They do not count in the window.
+    given_up: usize,
 }
 
 impl Dump<'_> {
-    /// Adds a task to the dump, and wakes it if it waits and `may_ask` is true.
-    fn add(&mut self, found: Found, may_ask: bool) {
+    /// Adds a task to the dump, and wakes it if it waits, unless the dump asks no more tasks.
+    fn add(&mut self, found: Found) {
+        let may_ask = self.give_ups < GIVE_UPS;
         let looked = self.shared.tasks.observe(&found, |task| {
             // SAFETY: the list is locked, so the task's metadata is not dropped.
-            let state = unsafe { task.state() };
-            // SAFETY: as above.
             let wake = may_ask.then(|| unsafe { task.wake() }).flatten();
-            (state, wake)
+            // SAFETY: as above.
+            (unsafe { task.state() }, wake)
         });
         let Some((state, wake)) = looked else {
             return;
@@ -300,14 +309,8 @@ impl Dump<'_> {
             let left_over = found.entry.ask(Answers::request(&self.answers, place));
             drop((left_over, wake));
             is_asked = true;
-        } else if may_ask && task.state == TaskState::Waiting {
-            // The request of a dump that gave up is still there, or the task was woken just now.
-            let replaced = found
-                .entry
-                .ask_again(Answers::request(&self.answers, place));
-            is_asked = replaced.is_ok();
         }
-        let outcome = if is_asked || task.state == TaskState::Waiting {
+        let outcome = if is_asked {
             DumpOutcome::Unanswered
         } else {
             DumpOutcome::NotPolled
@@ -318,13 +321,17 @@ impl Dump<'_> {
         }
     }
 
-    /// Waits if the window is full, until half of it is free. Returns as [`wait`](Self::wait).
-    fn make_room(&mut self) -> bool {
-        self.answers.left() < WINDOW || self.wait(WINDOW / 2)
+    /// Waits if the window is full, until half of it is free.
+    fn make_room(&mut self) {
+        if self.answers.left() >= WINDOW + self.given_up {
+            self.wait(WINDOW / 2);
+        }
     }
 
-    /// Waits until at most `most` requests are left. Returns false if the dump gives up.
-    fn wait(&mut self, most: usize) -> bool {
+    /// Waits until at most `most` requests are left, besides those given up. Gives all up at the
+    /// limit.
+    fn wait(&mut self, most: usize) {
+        let most = most + self.given_up;
         loop {
             let (left, ended) = self.answers.wait(most, LOOK);
             let now = sync_shim::time::now();
@@ -332,13 +339,23 @@ impl Dump<'_> {
                 self.ended = (ended, now);
             }
             if left <= most {
-                return true;
+                return;
             }
             if now.saturating_duration_since(self.ended.1) >= self.limit {
-                return false;
+                return self.give_up();
             }
             self.end_requests_of_ended();
         }
+    }
+
+    /// Takes the requests that no poll has taken out of their entries (rule 5).
+    fn give_up(&mut self) {
+        for found in self.asked.drain(..) {
+            drop(found.entry.withdraw());
+        }
+        self.give_ups += 1;
+        self.given_up = self.answers.left();
+        self.ended.1 = sync_shim::time::now();
     }
 
     /// Takes the requests of tasks that have ended without an answer (rule 3).

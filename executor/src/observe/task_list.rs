@@ -131,16 +131,14 @@ impl Entry {
         place.replace(request)
     }
 
-    /// Replaces a request that no poll has taken yet. Fails if there is none.
-    pub(crate) fn ask_again(&self, request: Request) -> Result<Request, Request> {
+    /// Takes the request of a dump that gives it up, if no poll has taken it yet. The task is then
+    /// one that waits for a worker.
+    pub(crate) fn withdraw(&self) -> Option<Request> {
         let mut place = self.request.lock();
-        match place.take() {
-            Some(old) => {
-                *place = Some(request);
-                Ok(old)
-            }
-            None => Err(request),
-        }
+        let request = place.take()?;
+        // Ordering: Relaxed, as in `ask`. A poll that misses it finds no request.
+        self.is_asked.store(false, Relaxed);
+        Some(request)
     }
 
     /// Takes the request of a dump, for the poll that begins, or for a task that has ended.

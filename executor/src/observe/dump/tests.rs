@@ -40,6 +40,16 @@ fn await_waiting(runtime: &Runtime) {
     }
 }
 
+/// Waits in `block_on`, for a runtime whose only worker that is.
+fn await_waiting_within(runtime: &Runtime) {
+    runtime.block_on(async {
+        let handle = runtime.handle();
+        while handle.tasks().unwrap()[0].state != TaskState::Waiting {
+            crate::yield_now().await;
+        }
+    });
+}
+
 /// A limit that no test reaches, however busy the machine is.
 const LONG: Duration = Duration::from_secs(60);
 
@@ -334,20 +344,36 @@ fn dump_beside_stuck_workers_ends_and_the_next_has_answers() {
     await_waiting(&runtime);
     let free = occupy(&runtime, 1);
     let shared = runtime.handle().shared();
-    for _ in 0..2 {
-        let dump = dump(shared, Some(task.id()), Duration::from_millis(20));
-        assert_eq!(dump[0].outcome, DumpOutcome::Unanswered);
-        assert_eq!(dump[0].task.state, TaskState::Waiting);
-    }
-    let next = std::thread::scope(|scope| {
-        let next = scope.spawn(|| dump(shared, Some(task.id()), Duration::from_secs(60)));
-        std::thread::sleep(Duration::from_millis(5));
-        drop(free);
-        next.join().unwrap()
-    });
-    assert_eq!(next[0].outcome, DumpOutcome::Waits);
+    let short = Duration::from_millis(20);
+    let first = dump(shared, Some(task.id()), short).remove(0);
+    let of_first = (first.outcome, first.task.state);
+    assert_eq!(of_first, (DumpOutcome::Unanswered, TaskState::Waiting));
+    // The dump has woken the task, which is queued now.
+    let next = dump(shared, Some(task.id()), short).remove(0);
+    let of_next = (next.outcome, next.task.state);
+    assert_eq!(of_next, (DumpOutcome::NotPolled, TaskState::Runnable));
+    drop(free);
     await_waiting(&runtime);
-    assert_eq!(runtime.handle().tasks().unwrap()[0].polls, 1);
+    let last = dump(shared, Some(task.id()), LONG).remove(0);
+    assert_eq!((last.outcome, last.task.polls), (DumpOutcome::Waits, 2));
+}
+
+/// Fails if the requests that nobody answers fill the window for good, or if the dump has no bound.
+#[test]
+fn dump_beside_stuck_workers_goes_on_and_ends() {
+    let runtime = listing(1);
+    let asked = WINDOW + (GIVE_UPS as usize - 1) * WINDOW;
+    let tasks: Vec<_> = (0..asked + 10)
+        .map(|_| runtime.spawn(pending::<()>()))
+        .collect();
+    await_waiting(&runtime);
+    let free = occupy(&runtime, 1);
+    let dump = dump(runtime.handle().shared(), None, Duration::from_millis(20));
+    let count = |of| dump.iter().filter(|dump| dump.outcome == of).count();
+    assert_eq!(count(DumpOutcome::Unanswered), asked);
+    // The other one is the task that occupies the worker.
+    assert_eq!(count(DumpOutcome::NotPolled), 10 + 1);
+    drop((free, tasks));
 }
 
 /// Fails if the dump needs a thread of the blocking pool.
@@ -564,15 +590,11 @@ fn dump_in_a_runtime_of_one_thread_has_answers_in_block_on() {
     let runtime = builder.build().unwrap();
     let (_open, receive) = message();
     let task = runtime.spawn(receive);
-    runtime.block_on(async {
-        let handle = runtime.handle();
-        while handle.tasks().unwrap()[0].state != TaskState::Waiting {
-            crate::yield_now().await;
-        }
-    });
+    await_waiting_within(&runtime);
     assert_eq!(dump_all(&runtime)[0].outcome, DumpOutcome::Waits);
     let nobody = dump(runtime.handle().shared(), None, Duration::from_millis(20));
     assert_eq!(nobody[0].outcome, DumpOutcome::Unanswered);
+    await_waiting_within(&runtime);
     assert_eq!(dump_all(&runtime)[0].outcome, DumpOutcome::Waits);
     drop(task);
 }
