@@ -28,6 +28,11 @@ const PAIRS: &[(&str, [&str; 2], &str)] = &[
         "options open a file, and `File::options` returns new ones",
     ),
     (
+        "coop-budget",
+        ["scope", "watch"],
+        "a charge is recorded by the watch in force, which sets the slice of the scope",
+    ),
+    (
         "net-driver",
         ["time::entry", "time::wheels"],
         "a timer points to its wheel, which holds the timers that are armed",
@@ -36,6 +41,11 @@ const PAIRS: &[(&str, [&str; 2], &str)] = &[
         "selvedge-executor",
         ["groups", "groups::turns"],
         "the groups hold each worker's turns, and the turns read the changes of the groups",
+    ),
+    (
+        "selvedge-executor",
+        ["observe::dump::request", "observe::task_list"],
+        "a task's entry holds the request of a dump, and the poll for it marks the entry",
     ),
     (
         "selvedge-executor",

@@ -95,8 +95,8 @@ pub enum DumpOutcome {
     Progressed,
     /// The task ended in the poll, or before it.
     Ended,
-    /// The dump did not poll the task: it was queued or polled already, or earlier tasks of the dump
-    /// had too few answers.
+    /// The dump did not poll the task: it was queued or polled already, or earlier tasks of the
+    /// dump had too few answers.
     NotPolled,
     /// No worker has polled the task within a second.
     Unanswered,
@@ -173,11 +173,11 @@ impl Handle {
     /// information (`debug = "line-tables-only"` suffices).
     ///
     /// The work is done on a thread that is started for it, so a dump ends although all workers and
-    /// all blocking threads are stuck. If no worker polls a task for a second, it gives up those
-    /// that it has woken, which stay queued, and goes on with others; it does so four times at most.
-    /// At most 64 tasks are polled ahead of others; such a poll takes some 10 µs for each stack. One dump
-    /// of a runtime runs at a time, and others wait. If the system refuses the thread, no task is
-    /// polled.
+    /// all blocking threads are stuck. If no worker polls a task for a second, the dump gives up
+    /// the tasks that it has woken, which stay queued, and goes on with others. It does so four
+    /// times at most. At most 64 tasks are polled ahead of others; such a poll takes some 10 µs for
+    /// each stack. One dump of a runtime runs at a time, and others wait. If the system refuses the
+    /// thread, no task is polled.
     ///
     /// Tasks of a [`LocalSet`](crate::LocalSet) and the future of `block_on` are not in the list.
     ///

@@ -61,7 +61,7 @@ fn environment_turns_the_list_and_dumps_on() {
         let ended = process::run_with(OBSERVE_TEST, "build", &[(NAME, said)]);
         let has = |text: &&str| ended.said.contains(text);
         assert!(
-            ended.status.success() && comes_of_it.iter().all(|text| has(text)),
+            ended.status.success() && comes_of_it.iter().all(has),
             "{said:?}: {ended:?}"
         );
     }

@@ -1,5 +1,5 @@
 //! A request of a dump: from a task's entry to the answer, by the rules of [`dump`](super).
-use crate::{observe::task_list::Entry, worker::context::with_core};
+use crate::observe::task_list::Entry;
 use coop_budget::Watching;
 use sched_monitor::Stack;
 use std::{cell::RefCell, mem, time::Duration};
@@ -98,8 +98,13 @@ pub(crate) struct Request {
 
 impl Request {
     /// Runs a poll of the task under a watch, and answers with the waits in it. `run` calls its
-    /// second argument before the run ends, and returns whether the task has ended.
-    pub(crate) fn answer<R>(self, entry: &Entry, run: impl FnOnce(&dyn Fn()) -> (R, bool)) -> R {
+    /// argument before the run ends, with whether the thread is still a worker, and returns whether
+    /// the task has ended.
+    pub(crate) fn answer<R>(
+        self,
+        entry: &Entry,
+        run: impl FnOnce(&dyn Fn(bool)) -> (R, bool),
+    ) -> R {
         // Ordering: Relaxed, as in `finish`.
         let is_over = self.answers.is_over.load(Relaxed);
         let outer = (!is_over).then(Stack::here).flatten();
@@ -116,10 +121,9 @@ impl Request {
         let (ran, has_ended, has_progressed) =
             coop_budget::watch(&on_wait, |watching: &Watching| {
                 let progress = std::cell::Cell::new(false);
-                let after = || {
+                let after = |is_worker: bool| {
                     // The watch misses operations of a poll that has lost its worker.
-                    let has_lost_core = with_core(|_| ()).is_none();
-                    progress.set(watching.so_far().has_progressed || has_lost_core);
+                    progress.set(watching.so_far().has_progressed || !is_worker);
                     entry.end_dump(&before, progress.get());
                 };
                 let (ran, has_ended) = run(&after);
