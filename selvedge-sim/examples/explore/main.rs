@@ -10,6 +10,7 @@ mod busy;
 mod cluster;
 #[cfg(selvedge_sim)]
 mod cluster_faults;
+#[cfg(selvedge_sim)]
 mod cluster_late;
 #[cfg(selvedge_sim)]
 mod cluster_size;
