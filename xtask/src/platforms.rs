@@ -4,7 +4,7 @@
 //! The compilers, libraries and emulators are Debian's, which are downloaded and unpacked into
 //! `target/platforms`. The compilers build the crates with the versions of the committed
 //! `Cargo.lock`, so that file names no package that is too new for the oldest Rust. A further
-//! platform is a further row of [`PLATFORMS`](list::PLATFORMS).
+//! platform is a further row of [`PLATFORMS`].
 use anyhow::{Result, ensure};
 use list::PLATFORMS;
 use machine::Machine;
