@@ -5,7 +5,8 @@
 //! happens in the operation's own poll. So a hook that is called there finds on the stack the
 //! functions that await the operation.
 //!
-//! A watch changes no result: it grants and refuses what the budget and the time slice do.
+//! A watch grants and refuses what the budget and the time slice do, but for a nudge: the operation
+//! that a nudge would refuse is granted.
 //!
 //! 1. [`record`] adds each charge to the watch. The charge's [`Progress`](crate::Progress) has, in
 //!    place of the scope's number, the number of the watch and the place of the record, with the
@@ -33,7 +34,7 @@ const PLACES: usize = 1 << PLACE_BITS;
 
 /// Calls `on_wait` for each operation of a poll that waits, on the stack of that operation.
 ///
-/// `poll` runs as without the watch: it has the same budget and time slice. For each operation that
+/// `poll` has the same budget and time slice as without the watch. For each operation that
 /// is granted and makes no progress, and for each that is refused, `on_wait` is called in the poll
 /// of that operation. Its argument says what the operation waits for, if the operation says so
 /// ([`Progress::waits_for`](crate::Progress::waits_for), [`note_wait`]). `on_wait` may capture the

@@ -79,7 +79,8 @@ pub struct TaskDump {
 ///
 /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
 /// let handle = runtime.handle().clone();
-/// let dump = runtime.block_on(runtime.spawn(async move { handle.dump().await.unwrap() })).unwrap();
+/// let task = runtime.spawn(async move { handle.dump().await.unwrap() });
+/// let dump = runtime.block_on(task).unwrap();
 /// assert!(matches!(dump[0].outcome, DumpOutcome::Waits | DumpOutcome::NotPolled));
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -175,9 +176,8 @@ impl Handle {
     /// The work is done on a thread that is started for it, so a dump ends although all workers and
     /// all blocking threads are stuck. If no worker polls a task for a second, the dump gives up
     /// the tasks that it has woken, which stay queued, and goes on with others. It does so four
-    /// times at most. At most 64 tasks are polled ahead of others; such a poll takes some 10 µs for
-    /// each stack. One dump of a runtime runs at a time, and others wait. If the system refuses the
-    /// thread, no task is polled.
+    /// times at most. At most 64 tasks are polled ahead of others. One dump of a runtime runs at a
+    /// time, and others wait. If the system refuses the thread, no task is polled.
     ///
     /// Tasks of a [`LocalSet`](crate::LocalSet) and the future of `block_on` are not in the list.
     ///

@@ -3,7 +3,11 @@ use super::{
     list::{Build, Platform},
     page::Cell,
 };
-use crate::{flaky::end_of, messages::Diagnostic, no_std};
+use crate::{
+    flaky::end_of,
+    messages::{Diagnostic, Profile, Target},
+    no_std,
+};
 use anyhow::{Context, Result, bail};
 use project::{
     debian::{self, Compiler, NEWEST_RUST, OLDEST_RUST},
@@ -45,16 +49,6 @@ struct Message {
     profile: Option<Profile>,
     executable: Option<PathBuf>,
     message: Option<Diagnostic>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Profile {
-    test: bool,
 }
 
 /// A task of cargo.
