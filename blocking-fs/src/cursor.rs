@@ -156,7 +156,6 @@ impl Cursor {
 
     /// Returns the file, whose position is where tasks have read. Ends reading ahead for ever, as
     /// the caller may move the position or share it.
-    #[cfg(unix)]
     pub(super) fn expose(&self) -> &fs::File {
         let mut state = self.shared.lock();
         state.is_private = false;

@@ -516,3 +516,36 @@ mod unix {
         }
     }
 }
+
+#[cfg(windows)]
+mod windows {
+    use super::{File, fs};
+    use std::os::windows::io::{
+        AsHandle, AsRawHandle, BorrowedHandle, FromRawHandle, OwnedHandle, RawHandle,
+    };
+
+    impl AsHandle for File {
+        fn as_handle(&self) -> BorrowedHandle<'_> {
+            self.cursor.expose().as_handle()
+        }
+    }
+
+    impl AsRawHandle for File {
+        fn as_raw_handle(&self) -> RawHandle {
+            self.cursor.expose().as_raw_handle()
+        }
+    }
+
+    impl From<OwnedHandle> for File {
+        fn from(handle: OwnedHandle) -> Self {
+            Self::from_std(handle.into())
+        }
+    }
+
+    impl FromRawHandle for File {
+        unsafe fn from_raw_handle(handle: RawHandle) -> Self {
+            // SAFETY: the caller vouches that `handle` is open, and gives up its ownership.
+            Self::from_std(unsafe { fs::File::from_raw_handle(handle) })
+        }
+    }
+}

@@ -465,6 +465,40 @@ pub async fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::
     on_blocking_thread(|| std::os::unix::fs::symlink(original, link)).await
 }
 
+/// Makes a link that leads to `original`, a directory. On Windows.
+///
+/// ```no_run
+/// # #[cfg(windows)]
+/// # async fn link() -> std::io::Result<()> {
+/// blocking_fs::symlink_dir("original", "link").await
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`std::os::windows::fs::symlink_dir`].
+#[cfg(windows)]
+pub async fn symlink_dir(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+    let (original, link) = (original.as_ref().to_owned(), link.as_ref().to_owned());
+    on_blocking_thread(|| std::os::windows::fs::symlink_dir(original, link)).await
+}
+
+/// Makes a link that leads to `original`, a file. On Windows.
+///
+/// ```no_run
+/// # #[cfg(windows)]
+/// # async fn link() -> std::io::Result<()> {
+/// blocking_fs::symlink_file("original", "link").await
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`std::os::windows::fs::symlink_file`].
+#[cfg(windows)]
+pub async fn symlink_file(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+    let (original, link) = (original.as_ref().to_owned(), link.as_ref().to_owned());
+    on_blocking_thread(|| std::os::windows::fs::symlink_file(original, link)).await
+}
+
 /// Returns whether a path leads to something. Follows links.
 ///
 /// ```

@@ -142,6 +142,53 @@ impl OpenOptions {
     }
 }
 
+/// ```no_run
+/// # #[cfg(windows)]
+/// # async fn open() -> std::io::Result<()> {
+/// use blocking_fs::OpenOptions;
+///
+/// let mut options = OpenOptions::new();
+/// options.access_mode(0x8000_0000).share_mode(0).custom_flags(0);
+/// options.attributes(0x80).security_qos_flags(0);
+/// let file = options.open("key").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(windows)]
+impl OpenOptions {
+    /// Replaces the `dwDesiredAccess` of `CreateFile` that the other options choose.
+    pub fn access_mode(&mut self, access: u32) -> &mut Self {
+        std::os::windows::fs::OpenOptionsExt::access_mode(&mut self.std, access);
+        self
+    }
+
+    /// Replaces the `dwShareMode` of `CreateFile`. By default others may read, write and delete the
+    /// file.
+    pub fn share_mode(&mut self, mode: u32) -> &mut Self {
+        std::os::windows::fs::OpenOptionsExt::share_mode(&mut self.std, mode);
+        self
+    }
+
+    /// Adds flags to the `dwFlagsAndAttributes` of `CreateFile`.
+    pub fn custom_flags(&mut self, flags: u32) -> &mut Self {
+        std::os::windows::fs::OpenOptionsExt::custom_flags(&mut self.std, flags);
+        self
+    }
+
+    /// Adds attributes to the `dwFlagsAndAttributes` of `CreateFile`. They are those of a file that
+    /// [`open`](Self::open) makes.
+    pub fn attributes(&mut self, attributes: u32) -> &mut Self {
+        std::os::windows::fs::OpenOptionsExt::attributes(&mut self.std, attributes);
+        self
+    }
+
+    /// Adds flags of `SECURITY_SQOS_PRESENT` to the `dwFlagsAndAttributes` of `CreateFile`.
+    pub fn security_qos_flags(&mut self, flags: u32) -> &mut Self {
+        std::os::windows::fs::OpenOptionsExt::security_qos_flags(&mut self.std, flags);
+        self
+    }
+}
+
 impl Default for OpenOptions {
     /// Returns options of which none is set.
     fn default() -> Self {

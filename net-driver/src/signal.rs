@@ -1,4 +1,4 @@
-//! Signals of the process, under tokio's names. On Windows, Ctrl-C alone.
+//! Signals of the process, under tokio's names. On Windows, the events of its console.
 //!
 //! On Unix a signal's handler sets a flag and writes a byte to a socket. One thread of the process
 //! reads that socket and wakes the listeners. The first listener starts this thread. A listener
