@@ -189,26 +189,24 @@ impl<L: Lock, T> Locked<L, T> {
     }
 }
 
-/// The lock that a [`Locked`] takes. Outside of models and ThreadSanitizer, this is the user's
-/// lock.
-#[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
+/// The lock that a [`Locked`] takes. Outside of models, this is the user's lock.
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 type Checked<L> = L;
 
-#[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 const fn checked<L>(lock: L) -> L {
     lock
 }
 
-/// The lock that a [`Locked`] takes. In models and under ThreadSanitizer, this is the mutex of
-/// `sync-shim`. The user's lock is stored, but never taken: the model checker can't observe the
-/// user's lock, and ThreadSanitizer can't observe std's mutex.
-#[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
+/// The lock that a [`Locked`] takes. In models, this is the mutex of `sync-shim`. The user's lock
+/// is stored, but never taken: the model checker can't observe it.
+#[cfg(any(selvedge_loom, selvedge_shuttle))]
 struct Checked<L> {
     lock: sync_shim::sync::Mutex<()>,
     _unused: L,
 }
 
-#[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
+#[cfg(any(selvedge_loom, selvedge_shuttle))]
 sync_shim::const_fn! {
     const fn checked<L>(lock: L) -> Checked<L> {
         Checked { lock: sync_shim::sync::Mutex::new(()), _unused: lock }
@@ -217,7 +215,7 @@ sync_shim::const_fn! {
 
 // SAFETY: the mutex of `sync-shim` has at most one live guard at a time, and orders each guard
 // before the next.
-#[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
+#[cfg(any(selvedge_loom, selvedge_shuttle))]
 unsafe impl<L> Lock for Checked<L> {
     type Guard<'a>
         = sync_shim::sync::MutexGuard<'a, ()>

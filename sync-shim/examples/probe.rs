@@ -1,6 +1,10 @@
 //! Makes one error, which the first argument names. A sanitizer must report that error. If the
 //! sanitizer does not, its silence about other programs means nothing.
-use std::{hint::black_box, thread};
+use std::{
+    hint::black_box,
+    sync::{Mutex, mpsc},
+    thread,
+};
 use sync_shim::{cell::UnsafeCell, sync::Arc};
 
 struct Racy(UnsafeCell<u64>);
@@ -42,6 +46,27 @@ fn use_after_free() {
     assert_ne!(black_box(value), 2);
 }
 
+/// Two threads share values by std's locks, channels and counts, without a mistake. A tool that does
+/// not see the orderings inside std reports a race.
+fn nothing() {
+    let (send, receive) = mpsc::channel();
+    let words = Arc::new(Mutex::new(Vec::new()));
+    let other = {
+        let words = words.clone();
+        thread::spawn(move || {
+            for sent in receive {
+                words.lock().unwrap().push(Box::new(sent));
+            }
+        })
+    };
+    for word in 0..1_000 {
+        send.send(Box::new(word)).unwrap();
+        words.lock().unwrap().pop();
+    }
+    drop((send, words));
+    other.join().unwrap();
+}
+
 const USAGE: &str = "\
 Runs code with a mistake that a sanitizer must report.
 
@@ -53,7 +78,7 @@ fn main() {
         "race" => race(),
         "leak" => leak(),
         "use-after-free" => use_after_free(),
-        "nothing" => {}
+        "nothing" => nothing(),
         "--help" | "-h" => println!("{USAGE}"),
         _ => {
             eprintln!("{USAGE}");

@@ -16,7 +16,6 @@ macro_rules! backend_needs {
 }
 backend_needs!(selvedge_loom, "loom");
 backend_needs!(selvedge_shuttle, "shuttle");
-backend_needs!(selvedge_tsan, "tsan");
 backend_needs!(selvedge_portable, "portable-atomic");
 
 #[cfg(all(not(target_has_atomic = "64"), not(feature = "portable-atomic")))]
@@ -39,11 +38,6 @@ cfg_if::cfg_if! {
         mod with_std;
         pub mod with_count;
         pub use with_count as imp;
-    } else if #[cfg(selvedge_tsan)] {
-        #[allow(unused, reason = "only what this backend does not replace")]
-        mod with_std;
-        pub mod with_tsan;
-        pub use with_tsan as imp;
     } else if #[cfg(all(selvedge_sim, feature = "std"))] {
         #[allow(unused, reason = "only what this backend does not replace")]
         mod with_std;

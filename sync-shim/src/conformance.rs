@@ -22,34 +22,26 @@
 //! 1. A token goes from *out* to *back* or to *dropped*, once.
 //! 2. A token that stays *out* was lost or leaked. A token that ends twice was doubled.
 //! 3. A failed check panics, with a message that begins with the check's name.
-#[cfg(selvedge_tsan)]
-use crate::sync::{Mutex as Lock, MutexGuard as Guard};
-#[cfg(not(selvedge_tsan))]
-use std::sync::{Mutex as Lock, MutexGuard as Guard, PoisonError};
 use std::{
     mem::ManuallyDrop,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 /// A lock for a check's own data. A model does not see the lock, so locking is not a step of the
-/// model. ThreadSanitizer sees the lock. The lock cannot be poisoned.
+/// model. The lock cannot be poisoned.
 #[derive(Debug, Default)]
-pub struct Unseen<T>(Lock<T>);
+pub struct Unseen<T>(Mutex<T>);
 
 impl<T> Unseen<T> {
     /// Wraps a value.
     pub const fn new(value: T) -> Self {
-        Self(Lock::new(value))
+        Self(Mutex::new(value))
     }
 
     /// Waits for the lock, and locks it.
-    pub fn lock(&self) -> Guard<'_, T> {
-        #[cfg(selvedge_tsan)]
-        let guard = self.0.lock();
-        #[cfg(not(selvedge_tsan))]
-        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        guard
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

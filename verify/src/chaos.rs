@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         now.as_secs()
     });
     let mut cargo = if options.asan {
-        Tool::Address.cargo(&root, "test", Cells::Allocated)
+        Tool::Address.cargo(&root, "test", Cells::Allocated)?
     } else {
         let mut cargo = workspace::cargo();
         cargo.current_dir(&root).arg("test");

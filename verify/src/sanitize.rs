@@ -4,16 +4,17 @@
 //! First each tool runs a wrong program (`sync-shim/examples/probe.rs`). If a tool reports nothing
 //! there, its silence about the tests means nothing.
 //!
-//! The sanitizers need a nightly toolchain, but not std's source. So std stays as it was compiled,
-//! and ThreadSanitizer doesn't see the orderings inside std. Therefore, under ThreadSanitizer:
+//! AddressSanitizer and LeakSanitizer need a nightly toolchain, but not std's source, so std stays
+//! as it was compiled. ThreadSanitizer must see the orderings inside std. So Debian's compiler builds
+//! std with the crates, from Debian's package of std's source. Both are unpacked into
+//! `target/platforms`. The tool's own library is that of the nightly toolchain.
 //!
-//! - The shim's locks are parking_lot's, and its fences are read-modify-writes.
-//! - Only code that goes through the shim runs: the models, and the tests named `threads`.
-//! - ThreadSanitizer ignores copies by std's compiled code.
-//! - The two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
+//! ThreadSanitizer does not know fences, so the shim's fences are read-modify-writes there. It needs
+//! no suppression.
 use crate::results;
 use anyhow::{Context, Result, ensure};
 use project::{
+    debian::{Compiler, NEWEST_RUST},
     say,
     workspace::{self, Package, cargo, nightly, succeeds},
 };
@@ -57,9 +58,6 @@ pub(crate) enum Tool {
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
-/// `Arc` frees its content after a fence, and ThreadSanitizer doesn't know fences.
-const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
-
 /// Tests of documented leaks, and tests that leak on purpose. They leak a list with tasks, guards
 /// that are forgotten, the payload of a panic whose drop panics, and wakers that borrow forever.
 /// One of them tests an implementation that leaks by mistakes made on purpose. Another one drops a
@@ -87,6 +85,21 @@ const LEAKS: [&str; 17] = [
 /// A test that measures the use of the stack. With the larger stack frames of AddressSanitizer the
 /// use exceeds the test's limit.
 const DEEP: &str = "a_chain_of_outputs_takes_a_stack_as_deep";
+
+/// Tests that ThreadSanitizer cannot run: one counts how often the threads of the process sleep, and
+/// the tool has a thread of its own. One starts threads after a fork. In the next three a signal
+/// interrupts a thread, which the tool delays until that thread calls the C library. One leaks
+/// threads, on purpose. In the last two, one thread moves 2³⁰ items.
+const WITHOUT_THREAD: [&str; 8] = [
+    "idle_sockets_and_far_timers_wake_nobody",
+    "orphans_leave_no_zombie_and_no_thread",
+    "program_chat_ends_gracefully_at_an_interrupt",
+    "captures_in_a_storm_of_allocations_name_the_function",
+    "stack_of_a_spin_has_its_function_and_its_callers",
+    "each_fault_is_found_and_named",
+    "fifo_with_the_most_items_refuses_more_and_loses_none",
+    "push_beyond_the_most_items_panics",
+];
 
 /// A test that uses all descriptors up. Valgrind accepts a connection before it finds that there is
 /// no descriptor for it, and closes it. So the test waits for that connection forever.
@@ -132,12 +145,18 @@ impl Tool {
     }
 
     /// Returns the tool's version, if the tool is installed.
-    fn version(self) -> Result<String> {
+    fn version(self, root: &Path) -> Result<String> {
         let (mut command, missing) = match self {
             Self::Valgrind => (
                 Command::new("valgrind"),
                 "valgrind is not installed: it is a package of that name (`apt-get install valgrind`)",
             ),
+            Self::Thread => {
+                let compiler = thread_compiler(root)?;
+                let mut rustc = Command::new(compiler.folder.join("bin/rustc"));
+                rustc.env("LD_LIBRARY_PATH", compiler.libraries(&[]));
+                (rustc, "Debian's rustc does not start")
+            }
             _ => (
                 nightly("rustc", &[]),
                 "the sanitizers need a nightly toolchain: `rustup toolchain install nightly`",
@@ -205,14 +224,8 @@ impl Tool {
                 format!("tests that leak on purpose: {leaks}"),
             ],
             Self::Thread => vec![
-                format!(
-                    "{INTERCEPTORS}: what std's compiled code, or the C library, copies counts for nothing"
-                ),
-                format!(
-                    "suppressed: {}",
-                    THREAD_SUPPRESSIONS.trim().replace('\n', ", ")
-                ),
-                "tests that are neither models nor named `threads`".into(),
+                format!("tests of sleeps, forks, signals, leaks and very many items: {}", WITHOUT_THREAD.join(", ")),
+                "fences: those of the crates are read-modify-writes, which order more, and those of other crates count for nothing".into(),
             ],
             Self::Valgrind => vec![
                 format!("{plain} {tested}"),
@@ -232,8 +245,14 @@ impl Tool {
     }
 
     /// Returns cargo with the flags and variables that build for this tool.
-    pub(crate) fn cargo(self, root: &Path, command: &str, cells: Cells) -> Command {
+    pub(crate) fn cargo(self, root: &Path, command: &str, cells: Cells) -> Result<Command> {
         let mut cargo = match self {
+            Self::Thread => {
+                let mut cargo = thread_compiler(root)?.cargo(&[]);
+                cargo.args([command, "-Zbuild-std=std,panic_unwind", "--target", TRIPLE]);
+                cargo.arg("--release").env("RUSTC_BOOTSTRAP", "1");
+                cargo
+            }
             Self::Valgrind => {
                 let mut cargo = cargo();
                 cargo.arg(command).arg("--config");
@@ -242,23 +261,19 @@ impl Tool {
             }
             _ => nightly("cargo", &[command, "--target", TRIPLE]),
         };
-        if self == Self::Thread {
-            cargo.arg("--release");
-        }
         let target = self.target(root, cells);
         cargo
             .current_dir(root)
             .arg("--target-dir")
             .arg(&target)
-            .env("RUSTFLAGS", self.flags(cells))
-            .env("TSAN_OPTIONS", thread_options(&target));
+            .env("RUSTFLAGS", self.flags(cells));
         if self == Self::Valgrind {
             // Under valgrind the tests are thirty times slower.
             cargo
                 .env("PROPTEST_CASES", "8")
                 .env("SELVEDGE_ITEMS", "3000");
         }
-        cargo
+        Ok(cargo)
     }
 }
 
@@ -273,14 +288,38 @@ pub(crate) enum Cells {
 }
 
 const PLAIN: &str = "selvedge_plain_alloc";
-const INTERCEPTORS: &str = "ignore_interceptors_accesses=1";
 
-fn thread_options(target: &Path) -> String {
-    format!(
-        "{INTERCEPTORS} suppressions={}",
-        target.join("suppressions").display()
-    )
+/// Returns the compiler that builds std for ThreadSanitizer. The nightly toolchain's library of the
+/// tool is put beside its std.
+fn thread_compiler(root: &Path) -> Result<Compiler> {
+    let compiler = Compiler::new(&NEWEST_RUST, &root.join("target/platforms"))?;
+    let folder = nightly("rustc", &["--print", "target-libdir"]).output();
+    let folder = folder.context("rustup")?.stdout;
+    let library = Path::new(String::from_utf8_lossy(&folder).trim()).join(RUNTIME);
+    let std = compiler.folder.join("lib/rustlib").join(TRIPLE).join("lib");
+    for name in RUNTIME_NAMES {
+        let copy = std.join(name);
+        if !copy.exists() {
+            fs::copy(&library, &copy).with_context(|| {
+                format!(
+                    "{} is needed: `rustup toolchain install nightly`",
+                    library.display()
+                )
+            })?;
+        }
+    }
+    Ok(compiler)
 }
+
+/// The file of the tool's library in a nightly toolchain.
+const RUNTIME: &str = "librustc-nightly_rt.tsan.a";
+
+/// The names under which a compiler looks for that library. They depend on how it was built.
+const RUNTIME_NAMES: [&str; 3] = [
+    "librustc_rt.tsan.a",
+    "librustc-dev_rt.tsan.a",
+    "librustc-stable_rt.tsan.a",
+];
 
 const VALGRIND: [&str; 7] = [
     "valgrind",
@@ -300,11 +339,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     } else {
         options.tools.clone()
     };
+    let (packages, root) = workspace::load()?;
     for tool in &tools {
-        tool.version()?;
+        tool.version(&root)?;
     }
     workspace::check_writable(options.json.as_deref())?;
-    let (packages, root) = workspace::load()?;
     let tested = packages.iter().filter(|package| package.is_publishable());
     let chosen = workspace::chosen(tested, &options.crates, "tests of its own")?;
     let commit = workspace::commit(&root);
@@ -326,7 +365,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         if let Some(file) = &options.json {
             let clean = Clean {
                 tool: tool.name().into(),
-                version: tool.version()?,
+                version: tool.version(&root)?,
                 seconds: begun.elapsed().as_secs_f64(),
                 ran,
                 without: tool.without(),
@@ -338,6 +377,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
+/// The packages whose tests run examples of the package, and look for them next to their own
+/// binaries.
+const HAVE_PROGRAMS: [&str; 3] = ["blocking-fs", "process-cluster", "selvedge"];
+
 /// The packages whose own tests are too slow under valgrind.
 const TOO_SLOW: [&str; 2] = ["selvedge-executor", "selvedge"];
 
@@ -345,31 +388,21 @@ const TOO_SLOW: [&str; 2] = ["selvedge-executor", "selvedge"];
 fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<String>>> {
     let target = tool.target(root, tool.cells());
     fs::create_dir_all(&target).with_context(|| format!("making {}", target.display()))?;
-    if tool == Tool::Thread {
-        fs::write(target.join("suppressions"), THREAD_SUPPRESSIONS).context("the suppressions")?;
-    }
     probe(tool, root)?;
     let names: Vec<_> = packages
         .iter()
         .filter(|package| tool != Tool::Valgrind || !TOO_SLOW.contains(&&*package.name))
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
-    if tool != Tool::Thread && names.contains(&"selvedge") {
-        // Tests of `selvedge` run its examples, and look for them next to their own binaries. Under
-        // ThreadSanitizer only models run, and the examples lack the shim's feature `tsan`.
-        let mut build = tool.cargo(root, "build", tool.cells());
-        build.args([
-            "--quiet",
-            "--examples",
-            "--all-features",
-            "--package",
-            "selvedge",
-        ]);
-        ensure!(build.status()?.success(), "the examples don't build");
+    for package in HAVE_PROGRAMS.iter().filter(|name| names.contains(name)) {
+        let mut build = tool.cargo(root, "build", tool.cells())?;
+        build.args(["--quiet", "--examples", "--all-features", "--package"]);
+        let built = build.arg(package).status()?.success();
+        ensure!(built, "the examples of {package} don't build");
     }
     let mut ran = Vec::new();
     let mut test = |what: &str, arguments: &[&str], leaks: bool| {
-        let mut test = tool.cargo(root, "test", tool.cells());
+        let mut test = tool.cargo(root, "test", tool.cells())?;
         test.args(["--quiet", "--all-features", "--no-fail-fast"])
             .args(&names)
             .args(arguments);
@@ -379,33 +412,26 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
         ran.push(what.to_owned());
         succeeds(&mut test)
     };
-    let mut passed = if tool == Tool::Thread {
-        let models = test(
-            "models",
-            &["--lib", "--", "--test-threads=1", "models::"],
-            false,
-        )?;
-        let threaded = packages.iter().any(|package| package.has_test("threads"));
-        let threads = ["--test", "threads", "--", "--test-threads=1"];
-        models && (!threaded || test("tests named `threads`", &threads, false)?)
-    } else {
-        let most = ["--lib", "--tests", "--"].into_iter();
-        let mut most: Vec<_> = most
-            .chain(LEAKS.iter().flat_map(|name| ["--skip", name]))
-            .collect();
-        if tool == Tool::Address {
-            most.extend(["--skip", DEEP]);
-        }
-        if tool == Tool::Valgrind {
-            most.extend(["--skip", DESCRIPTORS]);
-        }
-        // The tests that leak also run where the tool can allow leaks, to find their other errors.
-        let rest = [&["--lib", "--tests", "--"], &LEAKS[..]].concat();
-        test("unit and integration tests", &most, false)?
-            && (tool != Tool::Address
-                || test("those that leak on purpose, for the rest", &rest, true)?)
-    };
-    if names.contains(&RECYCLER) && tool != Tool::Leak {
+    let most = ["--lib", "--tests", "--"].into_iter();
+    let leaks = LEAKS.iter().filter(|_| tool != Tool::Thread);
+    let mut most: Vec<_> = most
+        .chain(leaks.flat_map(|name| ["--skip", name]))
+        .collect();
+    if tool == Tool::Address {
+        most.extend(["--skip", DEEP]);
+    }
+    if tool == Tool::Thread {
+        most.extend(WITHOUT_THREAD.iter().flat_map(|name| ["--skip", name]));
+    }
+    if tool == Tool::Valgrind {
+        most.extend(["--skip", DESCRIPTORS]);
+    }
+    // The tests that leak also run where the tool can allow leaks, to find their other errors.
+    let rest = [&["--lib", "--tests", "--"], &LEAKS[..]].concat();
+    let mut passed = test("unit and integration tests", &most, false)?
+        && (tool != Tool::Address
+            || test("those that leak on purpose, for the rest", &rest, true)?);
+    if names.contains(&RECYCLER) && !matches!(tool, Tool::Leak | Tool::Thread) {
         passed = passed && recycled(tool, root)?;
         ran.push("task-header's recycling of memory, and its tests named `threads` with it".into());
     }
@@ -417,23 +443,23 @@ const RECYCLER: &str = "task-header";
 
 /// Runs the tests of the code that recycles the memory of tasks, and the tests on threads with it.
 fn recycled(tool: Tool, root: &Path) -> Result<bool> {
-    let test = |arguments: &[&str]| {
-        let mut test = tool.cargo(root, "test", Cells::Recycled);
+    let test = |arguments: &[&str]| -> Result<Command> {
+        let mut test = tool.cargo(root, "test", Cells::Recycled)?;
         test.args(["--quiet", "--all-features", "--package", RECYCLER]);
         // With this variable the tests run in the test binary's own process, one at a time.
         test.args(arguments).env("SELVEDGE_TEST_ALONE", "");
-        test
+        Ok(test)
     };
     // These tests do not exist where the recycler is switched off, and a run of no test would pass.
-    let mut list = test(&["--lib", "--", "--list", "blocks::"]);
+    let mut list = test(&["--lib", "--", "--list", "blocks::"])?;
     let listed = list.output().context("listing the tests")?.stdout;
     ensure!(
         String::from_utf8_lossy(&listed).contains("blocks::"),
         "{RECYCLER} has no tests of its recycler there"
     );
     Ok(
-        succeeds(&mut test(&["--lib", "--", "--test-threads=1", "blocks::"]))?
-            && succeeds(&mut test(&["--test", "threads", "--", "--test-threads=1"]))?,
+        succeeds(&mut test(&["--lib", "--", "--test-threads=1", "blocks::"])?)?
+            && succeeds(&mut test(&["--test", "threads", "--", "--test-threads=1"])?)?,
     )
 }
 
@@ -441,7 +467,7 @@ fn recycled(tool: Tool, root: &Path) -> Result<bool> {
 /// without a mistake, which the tool must not report.
 fn probe(tool: Tool, root: &Path) -> Result<()> {
     let run = |what: &str| {
-        let mut run = tool.cargo(root, "run", tool.cells());
+        let mut run = tool.cargo(root, "run", tool.cells())?;
         run.args([
             "--quiet",
             "--all-features",
@@ -487,12 +513,6 @@ mod tests {
             );
             assert!(!tool.flags(Cells::Recycled).contains(PLAIN));
         }
-        let options = thread_options(Path::new("t"));
-        let without = Tool::Thread.without().join("\n");
-        for option in options.split(' ').map(|o| o.split("=t/").next().unwrap()) {
-            let said = option.replace("suppressions", "suppressed");
-            assert!(without.contains(&said), "{option}");
-        }
         for name in LEAKS.iter().chain(&[DEEP]) {
             assert!(Tool::Address.without().join("").contains(name));
         }
@@ -518,11 +538,5 @@ mod tests {
         let mut found: Vec<_> = all.iter().map(|c| (&*c.tool, &*c.version)).collect();
         found.sort_unstable();
         assert_eq!(found, [("address", "1"), ("thread", "2")]);
-    }
-
-    #[test]
-    fn only_the_fence_in_arc_is_suppressed() {
-        let all: Vec<_> = THREAD_SUPPRESSIONS.lines().collect();
-        assert_eq!(all, ["race:alloc::sync::Arc", "race:drop_slow"]);
     }
 }

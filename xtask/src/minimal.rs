@@ -22,7 +22,7 @@ use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 const ALONE: &[&str] = &["selvedge-hyper", "selvedge-macros"];
 
 /// The features that bring a model checker: only a crate's own tests turn them on.
-const FOR_MODELS: [&str; 3] = ["loom", "shuttle", "tsan"];
+const FOR_MODELS: [&str; 2] = ["loom", "shuttle"];
 
 /// The cfgs that compile the code of other systems and targets here, and the crates that have such
 /// code.

@@ -93,7 +93,7 @@ const STEPS: &[Step] = &[
     ),
     (
         "backends",
-        "counted costs; the tsan and shuttle backends; the poller of other systems",
+        "counted costs; the backend of shuttle; the poller of other systems",
         backends,
     ),
     (
@@ -246,9 +246,8 @@ fn large() -> Result<bool> {
 ///
 /// - On the counting backend it runs the tests with `count` in their names. These check the tables
 ///   of the READMEs.
-/// - On the backends of ThreadSanitizer and shuttle it checks that all published crates with models
-///   build. On that of ThreadSanitizer it also runs the shim's own tests. It builds no other tests
-///   on these two backends, as the tests would not run.
+/// - On the backend of shuttle it checks that all published crates with models build. It builds no
+///   tests there, as they would not run.
 /// - At last it tests the sockets over the poller of Unix systems other than Linux, and over that
 ///   of systems without edge-triggered events, such as Windows. With the former it also tests the
 ///   children, for which threads wait there.
@@ -259,14 +258,11 @@ fn backends() -> Result<bool> {
         .filter(|package| package.is_modelled() && package.is_publishable())
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
-    let shim = ["--package", "sync-shim"];
     let sockets = ["--package", "net-driver"];
     let polling = ["--features", "net-driver/polling"];
     let children = [&["--package", "child-process"][..], &polling].concat();
-    let steps: [(&str, &[&str], &[&str]); 7] = [
+    let steps: [(&str, &[&str], &[&str]); 5] = [
         ("count", &["test", "count"], &all),
-        ("tsan", &["check"], &all),
-        ("tsan", &["test"], &shim),
         ("shuttle", &["check"], &all),
         ("polling", &["test", "--tests"], &sockets),
         ("polling", &["test", "--tests"], &children),

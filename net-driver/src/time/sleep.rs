@@ -90,7 +90,7 @@ pin_project! {
 #[cfg(all(
     target_pointer_width = "64",
     target_os = "linux",
-    not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_tsan))
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
 ))]
 const _: () = assert!(size_of::<Sleep>() == 72);
 

@@ -25,10 +25,10 @@ type Queue<T> = ValueInjector<T, Single>;
 
 /// A lock for a test of one thread, and also the lock's guard. A guard's drop panics, and clears
 /// the flag, if the flag is set.
-#[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 struct PanicsAtUnlock<'a>(&'a Cell<bool>);
 
-#[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 impl Drop for PanicsAtUnlock<'_> {
     fn drop(&mut self) {
         assert!(!self.0.take(), "this unlock panics");
@@ -36,7 +36,7 @@ impl Drop for PanicsAtUnlock<'_> {
 }
 
 // SAFETY: the test that uses this lock has one thread, which takes no lock while it holds a guard.
-#[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 unsafe impl<'a> Lock for PanicsAtUnlock<'a> {
     type Guard<'b>
         = PanicsAtUnlock<'a>
@@ -219,9 +219,8 @@ fn queue_of_too_many_values_panics_and_stays_whole() {
     (0..2).for_each(|_| unsafe { Rc::decrement_strong_count(Rc::as_ptr(&drops)) });
 }
 
-/// This test does not run under a model checker or ThreadSanitizer, where the queue uses the shim's
-/// lock.
-#[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
+/// This test does not run under a model checker, where the queue uses the shim's lock.
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 #[test]
 fn unlock_that_panics_drops_no_value_twice() {
     struct Counted<'a>(&'a Cell<usize>);

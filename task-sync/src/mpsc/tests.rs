@@ -565,6 +565,8 @@ fn cancel_at_each_poll_loses_no_room_and_no_message() {
 fn waiting_receiver_is_listed_and_woken() {
     let (tx, mut rx) = channel::<u32>(1);
     let (woken, waker) = Woken::new();
+    // `will_wake` holds of clones. The compiler may give the first waker a table of its own.
+    let waker = waker.clone();
     let list = || {
         let mut list = Vec::new();
         tx.for_each_waiter(|task| list.push((task.waker().will_wake(&waker), task.needed())));
