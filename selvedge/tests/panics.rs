@@ -3,6 +3,7 @@
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use blocking_threads::Once;
 use coop_budget::{Slices, Ticker};
+use queue_global::Boxed;
 use selvedge::{
     Builder, Handle, JoinError, JoinSet, LocalRuntime, LocalSet, Runtime, Tick, block_in_place,
     park::ThreadPark,
@@ -226,7 +227,7 @@ fn panic_of_a_part_names_the_caller() {
 #[cfg(debug_assertions)]
 #[test]
 fn panic_for_a_node_that_is_in_a_list_names_the_caller() {
-    use queue_global::{Boxed, Injector, Linked, List};
+    use queue_global::{Injector, Linked, List};
 
     let nodes = [1, 2, 3].map(|n| Boxed::into_ptr(Box::new(Boxed::new(n))));
     let linked = |n: usize| {
