@@ -509,8 +509,10 @@ fn driven_worker_that_is_busy_polls_its_park() {
 
 #[test]
 fn request_ends_a_slice_and_the_next_one_is_open() {
+    // The first poll is long. After a long poll a worker without an interval looks at the injector.
     let runtime = Builder::new()
         .workers(1)
+        .global_interval(1_000)
         .budget(selvedge_executor::Budget::UNLIMITED);
     let runtime = runtime.build().unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));

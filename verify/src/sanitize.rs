@@ -87,12 +87,13 @@ const LEAKS: [&str; 17] = [
 const DEEP: &str = "a_chain_of_outputs_takes_a_stack_as_deep";
 
 /// Tests that ThreadSanitizer cannot run: one counts how often the threads of the process sleep, and
-/// the tool has a thread of its own. One starts threads after a fork. In the next three a signal
+/// the tool has a thread of its own. One starts threads after a fork. In the next four a signal
 /// interrupts a thread, which the tool delays until that thread calls the C library. One leaks
 /// threads, on purpose. In the last two, one thread moves 2³⁰ items.
-const WITHOUT_THREAD: [&str; 8] = [
+const WITHOUT_THREAD: [&str; 9] = [
     "idle_sockets_and_far_timers_wake_nobody",
     "orphans_leave_no_zombie_and_no_thread",
+    "chat_brings_lines_to_all_nodes",
     "program_chat_ends_gracefully_at_an_interrupt",
     "captures_in_a_storm_of_allocations_name_the_function",
     "stack_of_a_spin_has_its_function_and_its_callers",
