@@ -8,7 +8,10 @@
 //! - A source stays registered until a call ends its registration: `polling` keeps a record of the
 //!   source's number.
 //! - No event says that one half alone is closed, so a read may not guess that no byte is left.
-//! - A token has as many bits as a pointer. This crate needs 64.
+//! - A source has a *key* in place of a token. A key has as many bits as a pointer, and a token has
+//!   64. On a system of 32 bits the key is the token's lower half, the number of the source's slot.
+//!   No two sources have one slot at a time. So an event of an earlier source of the slot is one
+//!   that comes for nothing (rule 2 of `sys.rs`). `sources` has the token of each key.
 //!
 //! `polling` merges wakes and does not say which wait they ended. So `wake` sets `is_woken` before
 //! it notifies, and a wait that had the poller takes the flag at its end. Two things follow:
@@ -20,9 +23,9 @@
 //!
 //! # One-shot systems
 //!
-//! `polling` disarms a source when it takes the source's event from the system. `fds` has the
-//! number of the descriptor for each token, since an event names only the token. It is locked
-//! during each call that makes, arms or ends a registration. So an arming that follows the end of a
+//! `polling` disarms a source when it takes the source's event from the system. `sources` has the
+//! number of the descriptor for each key, since an event names only the key. It is locked during
+//! each call that makes, arms or ends a registration. So an arming that follows the end of a
 //! registration finds no number, and never arms another source that has got the number since.
 //!
 //! On Windows `polling` queues an arming if it finds that no thread waits. The queue is read at the
@@ -49,6 +52,9 @@ use sync_shim::atomic::{
 /// Whether this stands for a system without edge-triggered events.
 const ONE_SHOT: bool = cfg!(any(windows, selvedge_one_shot));
 
+/// Whether a key has fewer bits than a token.
+const SHORT_KEYS: bool = usize::BITS < u64::BITS;
+
 const MODE: PollMode = if ONE_SHOT {
     PollMode::Oneshot
 } else {
@@ -61,13 +67,15 @@ const FIRST_CAPACITY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 pub(crate) struct Portable {
     poller: polling::Poller,
     is_woken: AtomicBool,
-    /// The descriptor of each token, on a one-shot system.
-    fds: Mutex<HashMap<u64, Fd>>,
+    /// The source of each key, on a one-shot system and on one of 32 bits.
+    sources: Mutex<Sources>,
     /// Whether a thread waits, or is about to.
     is_waiting: AtomicBool,
     /// Locked by the thread that waits.
     waiting: Mutex<Waiting>,
 }
+
+type Sources = HashMap<usize, (u64, Fd)>;
 
 struct Waiting {
     events: Events,
@@ -95,7 +103,7 @@ impl Sys for Portable {
         Ok(Self {
             poller,
             is_woken: AtomicBool::new(false),
-            fds: Mutex::default(),
+            sources: Mutex::default(),
             is_waiting: AtomicBool::new(false),
             waiting: Mutex::new(Waiting {
                 events: Events::with_capacity(FIRST_CAPACITY),
@@ -105,12 +113,12 @@ impl Sys for Portable {
     }
 
     fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
-        let interest = Event::all(key(token)?);
+        let interest = Event::all(key(token));
         if is_invalid(fd) {
             // No borrowed handle may have this number, so `polling` panics, or is undefined.
             return Err(io::Error::from_raw_os_error(NO_HANDLE));
         }
-        let mut fds = ONE_SHOT.then(|| self.lock_fds());
+        let mut sources = self.lock_sources();
         // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
         // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
         // false. The owner of an `AsyncFd`'s descriptor may close it earlier, by safe code.
@@ -124,36 +132,42 @@ impl Sys for Portable {
             // if there is no entry.
             let _ = self.delete(fd);
         }
-        if let (Ok(()), Some(fds)) = (&added, &mut fds) {
-            fds.insert(token, fd);
+        if let (Ok(()), Some(sources)) = (&added, &mut sources) {
+            sources.insert(key(token), (token, fd));
             self.call_waiter();
         }
         added
     }
 
     fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
-        let interest = Event::all(key(token)?);
-        let mut fds = ONE_SHOT.then(|| self.lock_fds());
+        let interest = Event::all(key(token));
+        let mut sources = self.lock_sources();
         self.modify(fd, interest)?;
-        if let Some(fds) = &mut fds {
-            fds.retain(|_, of| *of != fd);
-            fds.insert(token, fd);
+        if let Some(sources) = &mut sources {
+            sources.retain(|_, (_, of)| *of != fd);
+            sources.insert(key(token), (token, fd));
             self.call_waiter();
         }
         Ok(())
     }
 
     fn deregister(&self, fd: Fd, token: u64) -> io::Result<()> {
-        let mut fds = ONE_SHOT.then(|| self.lock_fds());
-        if let Some(fds) = &mut fds {
-            fds.remove(&token);
+        let mut sources = self.lock_sources();
+        if let Some(sources) = &mut sources {
+            // The key may be that of a later source.
+            if sources.get(&key(token)).is_some_and(|(of, _)| *of == token) {
+                sources.remove(&key(token));
+            }
         }
         self.delete(fd)
     }
 
     fn arm(&self, token: u64, wanted: impl FnOnce() -> Ready) -> io::Result<()> {
-        let fds = self.lock_fds();
-        let (Some(fd), Ok(key)) = (fds.get(&token), key(token)) else {
+        let sources = self.lock_sources();
+        let source = sources
+            .as_ref()
+            .and_then(|sources| sources.get(&key(token)));
+        let Some((_, fd)) = source.filter(|(of, _)| *of == token) else {
             return Ok(());
         };
         let wanted = wanted();
@@ -162,7 +176,7 @@ impl Sys for Portable {
             // source for nothing would keep a wait busy, once the peer has reset the stream.
             return Ok(());
         }
-        let event = Event::new(key, wanted.is_readable(), wanted.is_writable());
+        let event = Event::new(key(token), wanted.is_readable(), wanted.is_writable());
         self.modify(*fd, event)?;
         self.call_waiter();
         Ok(())
@@ -197,11 +211,9 @@ impl Sys for Portable {
             // the mark of an earlier one. If this wait cleared that mark, the wake's store comes
             // before this swap too.
             was_woken = self.is_woken.swap(false, SeqCst);
-            left_over.extend(
-                events
-                    .iter()
-                    .map(|event| (event.key as u64, to_ready(&event))),
-            );
+            let events = events.iter();
+            let of_sources = |event: Event| Some((self.token(event.key)?, to_ready(&event)));
+            left_over.extend(events.filter_map(of_sources));
             // Events that came before the error are disarmed: the next wait hands them over.
             waited?;
         }
@@ -224,8 +236,18 @@ impl Sys for Portable {
 }
 
 impl Portable {
-    fn lock_fds(&self) -> MutexGuard<'_, HashMap<u64, Fd>> {
-        self.fds.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the sources, on a system that needs them.
+    fn lock_sources(&self) -> Option<MutexGuard<'_, Sources>> {
+        let lock = || self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        (ONE_SHOT || SHORT_KEYS).then(lock)
+    }
+
+    /// Returns the token of a key, unless its registration has ended.
+    fn token(&self, key: usize) -> Option<u64> {
+        if !SHORT_KEYS {
+            return Some(key as u64);
+        }
+        self.lock_sources()?.get(&key).map(|(token, _)| *token)
     }
 
     /// Sets the mark of a wait that is about to read the queue.
@@ -297,12 +319,9 @@ unsafe fn borrow<'a>(fd: Fd) -> Borrowed<'a> {
     unsafe { Borrowed::borrow_raw(fd) }
 }
 
-/// Returns the key of a token: its bits.
-fn key(token: u64) -> io::Result<usize> {
-    usize::try_from(token).map_err(|_| {
-        let message = "sockets need a system of 64 bits";
-        io::Error::new(io::ErrorKind::Unsupported, message)
-    })
+/// Returns the key of a token: as many of its bits as a key has.
+fn key(token: u64) -> usize {
+    token as usize
 }
 
 fn to_ready(event: &Event) -> Ready {
