@@ -9,15 +9,15 @@ use anyhow::{Result, ensure};
 use list::PLATFORMS;
 use machine::Machine;
 use page::{Cell, Row};
-use project::{
-    say,
-    workspace::{self, Package},
-};
+use project::{say, workspace};
 use std::{collections::BTreeMap, time::Instant};
 
+mod cfgs;
+mod examples;
 mod list;
 mod machine;
 mod page;
+pub(crate) mod quick;
 
 /// Options of `cargo xtask platforms`.
 #[derive(clap::Args)]
@@ -63,11 +63,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         passed &= !cells.values().any(Cell::is_failure);
         say!("== {}: {seconds} s\n", platform.name);
         let commit = commit.clone();
-        let row = Row {
-            commit,
-            seconds,
-            cells,
-        };
+        let row = Row { commit, cells };
         rows.insert(platform.name.to_owned(), row);
     }
     let ran: Vec<_> = names
@@ -75,14 +71,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .copied()
         .filter(|name| rows.contains_key(*name))
         .collect();
-    say!("{}", page::table(&rows, &ran, &names_of(&chosen)));
+    say!("{}", page::table(&rows, &ran, &chosen));
     if options.page {
         ensure!(passed, "the page shows no failures, so it is not written");
-        page::write(&root, rows, &names_of(&chosen))?;
+        page::write(&root, rows, &chosen)?;
     }
     Ok(passed)
-}
-
-fn names_of<'a>(packages: &[&'a Package]) -> Vec<&'a str> {
-    packages.iter().map(|package| &*package.name).collect()
 }

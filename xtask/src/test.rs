@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
 use crate::{
-    links, lockfile, minimal, modules, msrv, no_std, prose, public, sim, tokio_items, verify,
+    links, lockfile, minimal, modules, msrv, no_std, platforms, prose, public, sim, tokio_items,
+    verify,
 };
 use anyhow::{Context, Result, ensure};
 use project::{
@@ -84,6 +85,11 @@ const STEPS: &[Step] = &[
         "msrv",
         "the published crates, packed, with the oldest Rust that they promise",
         msrv::run,
+    ),
+    (
+        "platforms",
+        "the published crates for Windows and 32-bit x86, where rustup has installed their std",
+        platforms::quick::check,
     ),
     ("test", "unit, integration and doc tests", test),
     (

@@ -1,7 +1,10 @@
 //! The platforms that `cargo xtask platforms` knows.
 use crate::flaky::end_of;
 use anyhow::{Context, Result, ensure};
-use project::{debian::Packages, workspace::succeeds};
+use project::{
+    debian::Packages,
+    workspace::{output_of, succeeds},
+};
 use std::{fs, os::unix::process::CommandExt, path::Path, process::Command, time::Duration};
 
 /// A machine, and how its programs are built and run here.
@@ -19,14 +22,19 @@ pub(super) struct Platform {
     pub(super) flags: fn(&Path) -> String,
     /// Returns the words before a program's name that start the program.
     pub(super) runner: fn(&Path) -> Vec<String>,
-    /// Makes what the runner needs and no package has.
+    /// Makes what the linker and the runner need and no package has.
     pub(super) prepare: fn(&Path) -> Result<()>,
     /// Where the crates are only checked: the tests that are built and run all the same. Each list
     /// has a crate's name and the arguments of `cargo test` that choose among its tests.
     pub(super) tested: &'static [(&'static str, &'static [&'static str])],
-    /// Parts of names of tests that are left out: an emulator runs no tests that start their own
-    /// program again.
-    pub(super) skipped: &'static [&'static str],
+    /// As `tested`, but with a further cfg, which stands before the crate's name.
+    pub(super) also: &'static [(&'static str, (&'static str, &'static [&'static str]))],
+    /// Parts of names of tests that are left out, each list with the reason.
+    pub(super) skipped: &'static [(&'static str, &'static [&'static str])],
+    /// Files that the tests of their crate do not run there.
+    pub(super) unrun: &'static [&'static str],
+    /// Whether the examples run, too.
+    pub(super) examples: bool,
     /// Crates that are not built, each list with the reason.
     pub(super) without: &'static [(&'static str, &'static [&'static str])],
 }
@@ -56,7 +64,10 @@ const CHECKED: Platform = Platform {
     runner: |_| Vec::new(),
     prepare: |_| Ok(()),
     tested: &[],
+    also: &[],
     skipped: &[],
+    unrun: &[],
+    examples: false,
     without: &[],
 };
 
@@ -72,8 +83,8 @@ const QEMU: Packages = Packages {
     ],
 };
 
-/// The tests that an emulator runs within two minutes: the unit tests of the parts, and those of
-/// sockets.
+/// The tests that an emulator runs within minutes: the unit tests, and those of sockets, files and
+/// children. The procedural macros run in the compiler, so their own tests are not the platform's.
 const EMULATED: &[(&str, &[&str])] = &[
     ("sync-shim", &["--lib"]),
     ("queue-spmc", &["--lib"]),
@@ -91,22 +102,47 @@ const EMULATED: &[(&str, &[&str])] = &[
     ("task-trace", &["--lib"]),
     ("worker-queue", &["--lib"]),
     ("sched-group", &["--lib"]),
-    ("sched-monitor", &["--lib"]),
+    ("sched-monitor", &["--lib", "--test=stack"]),
     ("process-scheduler", &["--lib"]),
+    ("process-cluster", &["--lib", "--test=cluster"]),
+    ("blocking-fs", &["--lib", "--test=part", "--test=pool"]),
+    (
+        "child-process",
+        &["--lib", "--test=child", "--test=threads"],
+    ),
+    ("selvedge-executor", &["--lib"]),
+    (
+        "selvedge",
+        &[
+            "--test=fs",
+            "--test=homes",
+            "--test=macros",
+            "--test=net",
+            "--test=sync",
+        ],
+    ),
+    ("selvedge-hyper", &["--lib", "--test=http1"]),
+    ("selvedge-sim", &["--lib"]),
 ];
 
-/// The tests of the parts that pack several counts into a word, or send words to other machines.
-const BIG_ENDIAN: &[(&str, &[&str])] = &[
+/// The tests of the parts whose code depends on the order of bytes or on the width of a word, and
+/// of sockets.
+const PARTS: &[(&str, &[&str])] = &[
+    ("sync-shim", &["--lib"]),
     ("queue-spmc", &["--lib"]),
     ("queue-global", &["--lib"]),
     ("timer-wheel", &["--lib"]),
     ("task-header", &["--lib"]),
+    ("task-sync", &["--lib"]),
     ("coop-budget", &["--lib"]),
+    ("net-driver", &["--lib", "--test=tcp", "--test=udp"]),
     ("process-cluster", &["--lib"]),
 ];
 
-/// Tests that start their own program, which an emulator does not do.
-const START_THEMSELVES: &[&str] = &["blocks::tests", "a_count_that_reaches_the_sign_bit_aborts"];
+const SKIPPED: &[(&str, &[&str])] = &[(
+    "starts its own program, which this kernel does not run",
+    &["blocks::tests", "a_count_that_reaches_the_sign_bit_aborts"],
+)];
 
 /// A linker for Windows.
 const MINGW: Packages = Packages {
@@ -180,6 +216,21 @@ fn prepare_wine(work: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Writes the paths of the unpacked library into the file by which gcc links with musl. Gives gcc's
+/// own unwinder the name of the one that rustc links with.
+fn prepare_musl(work: &Path) -> Result<()> {
+    let library = work.join("musl/usr/lib/x86_64-linux-musl");
+    let specs = fs::read_to_string(library.join("musl-gcc.specs"))?;
+    let root = format!(" {}/usr/", work.join("musl").display());
+    let specs = specs
+        .replace(" /usr/", &root)
+        .replace("-L/usr/", &format!("-L{}", root.trim()));
+    fs::write(work.join("musl/specs"), specs)?;
+    let unwinder = output_of(Command::new("gcc").arg("-print-file-name=libgcc_eh.a"))?;
+    fs::copy(unwinder.trim(), library.join("libunwind.a")).context("libgcc_eh.a")?;
+    Ok(())
+}
+
 /// Returns the flags that link with the compiler for another processor, which is unpacked.
 fn cross(work: &Path, folder: &str, triple: &str) -> String {
     let root = work.join(folder);
@@ -237,6 +288,8 @@ pub(super) const PLATFORMS: &[Platform] = &[
                  -Clink-arg=-Wl,-rpath,{root}/lib32:{root}/usr/lib32"
             )
         },
+        // The poller of other systems, whose keys have 32 bits here.
+        also: &[("selvedge_polling", ("net-driver", &["--lib", "--tests"]))],
         ..CHECKED
     },
     Platform {
@@ -267,7 +320,9 @@ pub(super) const PLATFORMS: &[Platform] = &[
         flags: |work| cross(work, "aarch64-libc", "aarch64-linux-gnu"),
         runner: |work| qemu(work, "aarch64", "aarch64-libc", "aarch64-linux-gnu"),
         tested: EMULATED,
-        skipped: START_THEMSELVES,
+        examples: true,
+        skipped: SKIPPED,
+        also: &[("selvedge_sim", ("selvedge-sim", &["--lib"]))],
         ..CHECKED
     },
     Platform {
@@ -297,8 +352,60 @@ pub(super) const PLATFORMS: &[Platform] = &[
         ],
         flags: |work| cross(work, "s390x-libc", "s390x-linux-gnu"),
         runner: |work| qemu(work, "s390x", "s390x-libc", "s390x-linux-gnu"),
-        tested: BIG_ENDIAN,
-        skipped: START_THEMSELVES,
+        tested: PARTS,
+        skipped: SKIPPED,
+        ..CHECKED
+    },
+    Platform {
+        name: "armv7",
+        what: "32-bit Arm Linux, checked, and parts tested under qemu",
+        targets: &["armv7-unknown-linux-gnueabihf"],
+        build: Build::Chosen,
+        packages: &[
+            QEMU,
+            Packages {
+                folder: "armv7-std",
+                rust: &["libstd-rust-web-dev:armhf"],
+                others: &[],
+            },
+            Packages {
+                folder: "armv7-libc",
+                rust: &[],
+                others: &[
+                    "binutils-arm-linux-gnueabihf",
+                    "gcc-12-arm-linux-gnueabihf",
+                    "libc6-armhf-cross",
+                    "libc6-dev-armhf-cross",
+                    "libgcc-12-dev-armhf-cross",
+                    "libgcc-s1-armhf-cross",
+                ],
+            },
+        ],
+        flags: |work| cross(work, "armv7-libc", "arm-linux-gnueabihf"),
+        runner: |work| qemu(work, "arm", "armv7-libc", "arm-linux-gnueabihf"),
+        tested: PARTS,
+        skipped: SKIPPED,
+        ..CHECKED
+    },
+    Platform {
+        name: "musl",
+        what: "x86-64 Linux with the C library musl, checked, and parts tested on this processor",
+        targets: &["x86_64-unknown-linux-musl"],
+        packages: &[Packages {
+            folder: "musl",
+            rust: &[],
+            others: &["musl-dev", "musl-tools"],
+        }],
+        flags: |work| {
+            let root = work.join("musl");
+            let root = root.display();
+            format!(
+                "-Clinker=gcc -Clink-self-contained=no -Crelocation-model=static \
+                 -Clink-arg=-specs={root}/specs -Lnative={root}/usr/lib/x86_64-linux-musl"
+            )
+        },
+        prepare: prepare_musl,
+        tested: PARTS,
         ..CHECKED
     },
     Platform {
@@ -315,7 +422,7 @@ pub(super) const PLATFORMS: &[Platform] = &[
     },
     Platform {
         name: "windows",
-        what: "Windows on x86-64, checked, and tested under Wine where a list of tests says so",
+        what: "Windows on x86-64, checked, and parts tested under Wine",
         targets: &["x86_64-pc-windows-gnu"],
         packages: &[MINGW, WINE],
         flags: |work| {
@@ -329,7 +436,20 @@ pub(super) const PLATFORMS: &[Platform] = &[
             ("timer-wheel", &["--lib"]),
             ("blocking-threads", &["--lib"]),
             ("net-driver", &["--lib", "--test=tcp", "--test=udp"]),
+            ("blocking-fs", &["--lib", "--test=part", "--test=pool"]),
+            ("selvedge-executor", &["--lib"]),
+            (
+                "selvedge",
+                &[
+                    "--test=homes",
+                    "--test=macros",
+                    "--test=outside",
+                    "--test=sync",
+                ],
+            ),
+            ("selvedge-hyper", &["--lib", "--test=http1"]),
         ],
+        examples: true,
         without: &[("has nothing on Windows", &["child-process"])],
         ..CHECKED
     },

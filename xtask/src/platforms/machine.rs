@@ -1,5 +1,6 @@
 //! A platform whose packages are unpacked: builds crates for it, and runs their tests.
 use super::{
+    examples::{self, EXAMPLES},
     list::{Build, Platform},
     page::Cell,
 };
@@ -39,6 +40,8 @@ pub(super) struct Machine<'a> {
     root: &'a Path,
     work: PathBuf,
     compiler: Compiler,
+    /// A further cfg of the crates, or an empty text.
+    cfg: &'static str,
 }
 
 /// A message of cargo: an error of the compiler, or a target that is built.
@@ -57,13 +60,15 @@ enum Step<'a> {
     All,
     /// Builds the tests that the arguments choose.
     Chosen(&'a [&'a str]),
+    /// Builds these examples.
+    Examples(&'a [&'a str]),
     /// Compiles the libraries alone.
     Check,
 }
 
 const TEST: [&str; 4] = ["test", "--no-run", "--no-fail-fast", "--all-features"];
 
-/// A program with tests.
+/// A program with tests, or an example.
 struct Program {
     package: String,
     name: String,
@@ -106,6 +111,7 @@ impl<'a> Machine<'a> {
             root,
             compiler: Compiler::new(compiler, &work)?,
             work,
+            cfg: "",
         };
         machine.link_std()?;
         Ok(machine)
@@ -129,7 +135,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Builds the crates, and runs their tests if the platform has a way.
-    pub(super) fn run(&self, packages: &[&Package]) -> Result<BTreeMap<String, Cell>> {
+    pub(super) fn run(&mut self, packages: &[&Package]) -> Result<BTreeMap<String, Cell>> {
         let mut cells = Cells(BTreeMap::new());
         let mut built = Vec::new();
         for package in packages {
@@ -141,54 +147,106 @@ impl<'a> Machine<'a> {
                 None => built.push(*package),
             }
         }
+        (self.platform.prepare)(&self.work)?;
         let target = self.platform.targets.first().copied();
-        if self.platform.build != Build::Tests {
-            for target in self.platform.targets {
-                self.build(&Step::Check, &built, Some(target), &mut cells)?;
+        match self.platform.build {
+            Build::Tests => self.test_all(&built, target, &mut cells)?,
+            _ => {
+                for target in self.platform.targets {
+                    self.build(&Step::Check, &built, Some(target), &mut cells)?;
+                }
+                self.test_chosen(self.platform.tested, &built, target, &mut cells)?;
             }
-            self.test_chosen(&built, target, &mut cells)?;
-            return Ok(cells.0);
         }
-        for package in &built {
+        for (cfg, tests) in self.platform.also {
+            self.cfg = cfg;
+            self.test_chosen(&[*tests], &built, target, &mut cells)?;
+            self.cfg = "";
+        }
+        Ok(cells.0)
+    }
+
+    /// Builds and runs all tests.
+    fn test_all(
+        &self,
+        packages: &[&Package],
+        target: Option<&str>,
+        cells: &mut Cells,
+    ) -> Result<()> {
+        for package in packages {
             if ["selvedge", "process-cluster"].contains(&&*package.name) {
                 self.build_examples(&package.name, target)?;
             }
         }
         let begun = Instant::now();
-        let programs = self.build(&Step::All, &built, target, &mut cells)?;
+        let programs = self.build(&Step::All, packages, target, cells)?;
         self.say_built(&programs, begun);
-        self.test(&programs, &mut cells)?;
+        self.test(&programs, cells)?;
         if target.is_none() {
             // For another target, this cargo runs no doc tests.
-            for package in built {
-                self.test_docs(package, &mut cells)?;
+            for package in packages {
+                self.test_docs(package, cells)?;
             }
         }
-        Ok(cells.0)
+        Ok(())
     }
 
     /// Builds and runs the chosen tests of the crates that are only checked otherwise.
     fn test_chosen(
         &self,
+        tests: &[(&str, &[&str])],
         built: &[&Package],
         target: Option<&str>,
         cells: &mut Cells,
     ) -> Result<()> {
         let begun = Instant::now();
         let mut programs = Vec::new();
-        for (name, arguments) in self.platform.tested {
+        for (name, arguments) in tests {
             let named = built.iter().copied();
             let named: Vec<_> = named.filter(|package| package.name == *name).collect();
             if !named.is_empty() {
                 programs.extend(self.build(&Step::Chosen(arguments), &named, target, cells)?);
             }
         }
-        if programs.is_empty() {
+        let mut servers = Vec::new();
+        if self.platform.examples && self.cfg.is_empty() {
+            for (package, names) in EXAMPLES {
+                let package = built.iter().filter(|one| one.name == *package);
+                let package: Vec<_> = package.copied().collect();
+                if !package.is_empty() {
+                    let step = Step::Examples(names);
+                    servers.extend(self.build(&step, &package, target, cells)?);
+                }
+            }
+        }
+        if programs.is_empty() && servers.is_empty() {
             return Ok(());
         }
         self.say_built(&programs, begun);
-        (self.platform.prepare)(&self.work)?;
-        self.test(&programs, cells)
+        self.test(&programs, cells)?;
+        self.run_examples(&servers, cells)
+    }
+
+    /// Runs the examples. One that answers rightly counts as a test of its crate.
+    fn run_examples(&self, programs: &[Program], cells: &mut Cells) -> Result<()> {
+        for program in programs {
+            let Program { package, name, .. } = program;
+            let log = self.log(name);
+            let mut command = self.command(program)?;
+            let file = File::create(&log)?;
+            let checked = examples::check(name, command.stderr(file), &program.folder);
+            match checked {
+                Ok(()) => {
+                    cells.pass(package, 1);
+                    fs::remove_file(&log)?;
+                }
+                Err(error) => {
+                    say!("{package} {name}: FAILED: {error:#}, see {}", log.display());
+                    cells.fail(package, &log);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn say_built(&self, programs: &[Program], begun: Instant) {
@@ -241,7 +299,9 @@ impl<'a> Machine<'a> {
         cells: &mut Cells,
     ) -> Result<Vec<Program>> {
         let what = match step {
-            Step::Chosen(_) => &packages.first().context("a crate is chosen")?.name,
+            Step::Chosen(_) | Step::Examples(_) => {
+                &packages.first().context("a crate is chosen")?.name
+            }
             Step::All | Step::Check => "build",
         };
         let log = self.log(&format!("{}-{what}", target.unwrap_or("native")));
@@ -250,6 +310,9 @@ impl<'a> Machine<'a> {
         match step {
             Step::All => build.args(TEST).args(["--lib", "--tests"]),
             Step::Chosen(arguments) => build.args(TEST).args(*arguments),
+            Step::Examples(names) => build
+                .args(["build", "--all-features"])
+                .args(names.iter().flat_map(|name| ["--example", name])),
             Step::Check if self.platform.build == Build::NoStd => build
                 .args(["build", "--keep-going", "--no-default-features", "--lib"])
                 .args(["--features", &parts_features(packages)]),
@@ -288,7 +351,8 @@ impl<'a> Machine<'a> {
                 continue;
             };
             compiled.push(name);
-            if let Some(file) = message.executable.filter(|_| profile.test) {
+            let is_wanted = profile.test || matches!(step, Step::Examples(_));
+            if let Some(file) = message.executable.filter(|_| is_wanted) {
                 programs.push(Program {
                     package: name.to_owned(),
                     name: message.target.name,
@@ -352,28 +416,17 @@ impl<'a> Machine<'a> {
     /// has the output.
     fn run_program(&self, program: &Program, log: &Path) -> Result<Option<usize>> {
         let file = File::create(log)?;
-        let runner = match self.is_for_target(&program.file) {
-            true => (self.platform.runner)(&self.work),
-            false => Vec::new(),
-        };
-        let mut words = runner.iter().map(AsRef::as_ref);
-        let mut words = words.by_ref().chain([program.file.as_os_str()]);
-        let mut command = Command::new(words.next().context("a command has a program")?);
+        let mut command = self.command(program)?;
         let skips = self.platform.skipped.iter();
         command
-            .args(words)
-            .args(skips.flat_map(|name| ["--skip", name]))
-            .current_dir(&program.folder)
-            .env("CARGO_MANIFEST_DIR", &program.folder)
-            .env("LD_LIBRARY_PATH", self.compiler.libraries(&self.folders()))
+            .args(
+                skips
+                    .flat_map(|(_, names)| *names)
+                    .flat_map(|name| ["--skip", name]),
+            )
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
-            .stderr(file)
-            .process_group(0);
-        if !runner.is_empty() {
-            command.env("SELVEDGE_ITERATIONS", MODEL_RUNS);
-            command.env("PROPTEST_CASES", "16");
-        }
+            .stderr(file);
         let mut child = command.spawn().context("running a test")?;
         let end = end_of(&mut child, LIMIT)?;
         let said = fs::read(log)?;
@@ -382,6 +435,28 @@ impl<'a> Machine<'a> {
             return Ok(Some(passed(&String::from_utf8_lossy(&said))));
         }
         Ok(None)
+    }
+
+    /// Returns the command that starts a program in its package's folder, and in a group of its own.
+    fn command(&self, program: &Program) -> Result<Command> {
+        let runner = match self.is_for_target(&program.file) {
+            true => (self.platform.runner)(&self.work),
+            false => Vec::new(),
+        };
+        let words = runner.iter().map(AsRef::as_ref);
+        let mut words = words.chain([program.file.as_os_str()]);
+        let mut command = Command::new(words.next().context("a command has a program")?);
+        command
+            .args(words)
+            .current_dir(&program.folder)
+            .env("CARGO_MANIFEST_DIR", &program.folder)
+            .env("LD_LIBRARY_PATH", self.compiler.libraries(&self.folders()))
+            .process_group(0);
+        if !runner.is_empty() {
+            command.env("SELVEDGE_ITERATIONS", MODEL_RUNS);
+            command.env("PROPTEST_CASES", "16");
+        }
+        Ok(command)
     }
 
     /// Returns whether a program is for the target. Programs of procedural macros are for this
@@ -410,15 +485,20 @@ impl<'a> Machine<'a> {
 
     /// Returns the path of a file for the output of a command.
     fn log(&self, what: &str) -> PathBuf {
-        self.work.join(format!("{}-{what}.txt", self.platform.name))
+        let name = self.platform.name;
+        self.work.join(format!("{name}-{what}{}.txt", self.cfg))
     }
 
     /// Returns the folder of what the compiler builds.
     fn target_folder(&self) -> PathBuf {
-        self.work.join(match self.platform.build {
+        let folder = match self.platform.build {
             Build::Tests | Build::Chosen => "target",
             Build::Check | Build::NoStd => "target-newest",
-        })
+        };
+        match self.cfg {
+            "" => self.work.join(folder),
+            cfg => self.work.join(format!("{folder}-{cfg}")),
+        }
     }
 
     /// Returns the folders of the platform's packages: those of a linker and of an emulator.
@@ -439,7 +519,10 @@ impl<'a> Machine<'a> {
         }
         for target in self.platform.targets {
             let variable = target.replace('-', "_").to_uppercase();
-            let flags = (self.platform.flags)(&self.work);
+            let mut flags = (self.platform.flags)(&self.work);
+            if !self.cfg.is_empty() {
+                flags += &format!(" --cfg {}", self.cfg);
+            }
             cargo.env(format!("CARGO_TARGET_{variable}_RUSTFLAGS"), flags);
         }
         cargo

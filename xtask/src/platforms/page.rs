@@ -1,6 +1,7 @@
 //! The page `docs/platforms.md`, and the results that it shows.
-use super::list::PLATFORMS;
+use super::{cfgs, examples::EXAMPLES, list::PLATFORMS};
 use anyhow::{Context, Result};
+use project::workspace::Package;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -72,7 +73,6 @@ impl fmt::Display for Cell {
 pub(super) struct Row {
     /// The tree that was built.
     pub(super) commit: String,
-    pub(super) seconds: u64,
     /// The result of each crate.
     pub(super) cells: BTreeMap<String, Cell>,
 }
@@ -80,12 +80,12 @@ pub(super) struct Row {
 pub(super) type Rows = BTreeMap<String, Row>;
 
 /// Writes the page, with these results in the place of older ones of the same platforms.
-pub(super) fn write(root: &Path, rows: Rows, crates: &[&str]) -> Result<()> {
+pub(super) fn write(root: &Path, rows: Rows, crates: &[&Package]) -> Result<()> {
     let mut all = kept(root)?;
     all.extend(rows);
     let results = serde_json::to_string_pretty(&all)? + "\n";
     fs::write(root.join(RESULTS), results).context(RESULTS)?;
-    fs::write(root.join(PAGE), page(&all, crates)).context(PAGE)
+    fs::write(root.join(PAGE), page(&all, crates)?).context(PAGE)
 }
 
 /// Returns the results that the page shows.
@@ -97,12 +97,13 @@ fn kept(root: &Path) -> Result<Rows> {
 }
 
 /// Returns a table with a line for each crate, and a column for each of the platforms.
-pub(super) fn table(rows: &Rows, platforms: &[&str], crates: &[&str]) -> String {
+pub(super) fn table(rows: &Rows, platforms: &[&str], crates: &[&Package]) -> String {
     let names = platforms.iter().map(|name| format!(" {name} |"));
     let mut text = format!("| crate |{}\n|---|", names.collect::<String>());
     text += &"---|".repeat(platforms.len());
-    for name in crates {
-        let cell = |platform: &&str| rows.get(*platform)?.cells.get(*name).map(Cell::short);
+    for package in crates {
+        let name = &package.name;
+        let cell = |platform: &&str| rows.get(*platform)?.cells.get(name).map(Cell::short);
         let cells = platforms.iter().map(|platform| {
             let cell = cell(platform).unwrap_or_else(|| "?".into());
             format!(" {cell} |")
@@ -112,7 +113,7 @@ pub(super) fn table(rows: &Rows, platforms: &[&str], crates: &[&str]) -> String 
     text + "\n"
 }
 
-fn page(rows: &Rows, crates: &[&str]) -> String {
+fn page(rows: &Rows, crates: &[&Package]) -> Result<String> {
     let names: Vec<_> = PLATFORMS.iter().map(|platform| platform.name).collect();
     let mut text = BEGIN.to_owned() + &table(rows, &names, crates) + "\n";
     for platform in PLATFORMS {
@@ -121,39 +122,51 @@ fn page(rows: &Rows, crates: &[&str]) -> String {
             let _ = writeln!(text, "## {name}\n\n{what}. It was not run yet.\n");
             continue;
         };
-        let commit = &row.commit;
-        let _ = writeln!(text, "## {name}\n\n{what}. At `{commit}`.");
-        if !platform.tested.is_empty() {
-            let tested = platform.tested.iter();
-            let tested = tested.map(|(name, tests)| format!("`{name}` ({})", tests.join(" ")));
-            let tested = tested.collect::<Vec<_>>().join(",\n");
-            let _ = write!(text, "\nTests that ran:\n{tested}.\n");
-            for name in platform.skipped {
-                let _ = write!(
-                    text,
-                    "\nLeft out, as they start their own program: `{name}`.\n"
-                );
+        let _ = writeln!(text, "## {name}\n\n{what}. At `{}`.", row.commit);
+        let mut lists = Vec::new();
+        let tested = platform.tested.iter();
+        let tested = tested.map(|(name, tests)| format!("`{name}` ({})", tests.join(" ")));
+        lists.push(("Tests that ran".to_owned(), tested.collect()));
+        let examples = EXAMPLES.iter().filter(|_| platform.examples);
+        let examples = examples.flat_map(|(_, names)| *names);
+        let examples = examples.map(|name| format!("`{name}`"));
+        lists.push(("Examples that answered clients".into(), examples.collect()));
+        for (why, names) in platform.skipped {
+            let names = names.iter().map(|name| format!("`{name}`"));
+            lists.push((format!("Tests left out, as each {why}"), names.collect()));
+        }
+        let (mut ran, mut unrun, mut unbuilt) = (Vec::new(), Vec::new(), Vec::new());
+        let is_simulated = platform.also.iter().any(|(cfg, _)| *cfg == "selvedge_sim");
+        for (package, files) in cfgs::files(crates, platform.targets)? {
+            for file in files {
+                let path = format!("`{package}/{file}`");
+                match row.cells.get(package) {
+                    _ if package == "selvedge-sim" && !is_simulated => unbuilt.push(path),
+                    Some(Cell::Passed(_)) if !platform.unrun.contains(&&*path) => ran.push(path),
+                    Some(Cell::Passed(_) | Cell::Checked) => unrun.push(path),
+                    _ => (),
+                }
             }
         }
-        let mut absent: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let differs = "Files whose code differs from that of x86-64 Linux";
+        lists.push((format!("{differs}, in crates whose tests ran"), ran));
+        lists.push((format!("{differs}, checked, not run"), unrun));
+        lists.push((format!("{differs}, for simulations, not built"), unbuilt));
+        let mut absent: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (name, cell) in &row.cells {
             if let Cell::Absent(why) = cell {
-                absent.entry(why).or_default().push(name);
+                absent.entry(why).or_default().push(format!("`{name}`"));
             }
         }
-        let notes = absent.iter().map(|(why, crates)| (*why, crates.clone()));
-        for (why, crates) in notes {
-            let crates: Vec<_> = crates.iter().map(|name| format!("`{name}`")).collect();
-            let _ = write!(
-                text,
-                "\nNot built, as the crate {why}:\n{}.\n",
-                crates.join(",\n")
-            );
+        let absent = absent.into_iter();
+        lists.extend(absent.map(|(why, names)| (format!("Not built, as the crate {why}"), names)));
+        for (title, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
+            let _ = write!(text, "\n{title}:\n{}.\n", items.join(",\n"));
         }
         text += "\n";
     }
     text.truncate(text.trim_end().len());
-    text + "\n"
+    Ok(text + "\n")
 }
 
 #[cfg(test)]
@@ -165,15 +178,15 @@ mod tests {
     fn page_has_a_cell_for_each_crate_and_platform() {
         let (packages, root) = workspace::load().unwrap();
         let published = packages.iter().filter(|package| package.is_publishable());
-        let crates: Vec<_> = published.map(|package| &*package.name).collect();
+        let crates: Vec<_> = published.collect();
         let rows = kept(&root).unwrap();
         if !root.join(PAGE).exists() {
             assert!(rows.is_empty(), "there are results, but no page");
             return;
         }
         for (platform, row) in &rows {
-            for name in &crates {
-                let cell = row.cells.get(*name);
+            for name in crates.iter().map(|package| &package.name) {
+                let cell = row.cells.get(name);
                 let cell = cell.unwrap_or_else(|| panic!("{platform}: no {name}"));
                 assert!(!cell.is_failure(), "{platform} {name}: {cell}");
             }
@@ -181,7 +194,7 @@ mod tests {
         let written = fs::read_to_string(root.join(PAGE)).unwrap();
         assert_eq!(
             written,
-            page(&rows, &crates),
+            page(&rows, &crates).unwrap(),
             "run `cargo xtask platforms --page`"
         );
     }
