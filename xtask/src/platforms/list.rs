@@ -1,6 +1,6 @@
 //! The platforms that `cargo xtask platforms` knows.
 use crate::flaky::end_of;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use project::{
     debian::Packages,
     workspace::{output_of, succeeds},
@@ -165,8 +165,8 @@ const WINE: Packages = Packages {
     others: &["libwine", "libunwind8", "wine64"],
 };
 
-/// Returns the words that run a program for Windows. Wine looks for the libraries of other packages
-/// in the folder of the first path, and the program looks for its own in that of the second.
+/// Returns the words that run a program for Windows. The program, and Wine's own programs, look for
+/// libraries in the folder of the path, too.
 fn wine(work: &Path) -> Vec<String> {
     let folder = |name: &str| work.join(name).display().to_string();
     let words = [
@@ -178,18 +178,20 @@ fn wine(work: &Path) -> Vec<String> {
         format!("WINEPREFIX={}", folder("wine-prefix")),
         "WINEDEBUG=-all".into(),
         "WINEDLLOVERRIDES=mscoree,mshtml=".into(),
-        format!("WINEDLLPATH={}", folder("mingw/usr/x86_64-w64-mingw32/lib")),
         format!("WINEPATH=Z:{}", folder("wine-library").replace('/', "\\")),
         folder("wine/usr/lib/wine/wine64"),
     ];
     ["env".into()].into_iter().chain(words).collect()
 }
 
-/// Makes a library of Windows that Wine does not have, and that std asks for random bytes. Then it
-/// makes the folder that Wine uses as a disk.
+/// Makes a library of Windows that Wine does not have, and that std asks for random bytes. Puts
+/// another one beside it, which Wine needs and expects to be installed. Then it makes the folder
+/// that Wine uses as a disk.
 fn prepare_wine(work: &Path) -> Result<()> {
     let folder = work.join("wine-library");
     fs::create_dir_all(&folder)?;
+    let zlib = work.join("mingw/usr/x86_64-w64-mingw32/lib/zlib1.dll");
+    fs::copy(&zlib, folder.join("zlib1.dll")).context("zlib1.dll")?;
     let source = folder.join("prng.c");
     let text = "#include <windows.h>\n\
                 BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);\n\
@@ -204,14 +206,17 @@ fn prepare_wine(work: &Path) -> Result<()> {
         succeeds(gcc.arg("-ladvapi32"))?,
         "the library does not build"
     );
-    if !work.join("wine-prefix/system.reg").exists() {
+    let prefix = work.join("wine-prefix");
+    if !prefix.exists() {
         let words = wine(work);
         let mut boot = Command::new(&words[0]);
         boot.args(&words[1..]).args(["wineboot", "-i"]);
         let mut boot = boot.process_group(0).spawn().context("env")?;
         let end = end_of(&mut boot, Duration::from_secs(480))?;
-        let booted = end.is_some_and(|status| status.success());
-        ensure!(booted, "Wine does not start");
+        if !end.is_some_and(|status| status.success()) {
+            fs::remove_dir_all(&prefix)?; // Else the next call would take it for complete.
+            bail!("Wine does not start");
+        }
     }
     Ok(())
 }
