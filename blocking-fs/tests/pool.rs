@@ -171,8 +171,9 @@ fn bytes_of_a_dropped_read_need_no_pool() {
 /// Fails if the error of a write is lost where there is no pool.
 #[test]
 fn error_of_a_write_needs_no_pool() {
-    let null = std::fs::File::open("/dev/null").unwrap();
-    let mut file = File::from_std(null); // It is not open for writing.
+    let named = tempfile::NamedTempFile::new().unwrap();
+    let readable = std::fs::File::open(named.path()).unwrap();
+    let mut file = File::from_std(readable); // It is not open for writing.
     run(file.write_all(b"a")).unwrap();
     run(file.metadata()).unwrap(); // The write has ended.
     let error = block_on(file.sync_all()).unwrap_err();

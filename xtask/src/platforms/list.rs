@@ -327,7 +327,6 @@ pub(super) const PLATFORMS: &[Platform] = &[
         tested: EMULATED,
         examples: true,
         skipped: SKIPPED,
-        also: &[("selvedge_sim", ("selvedge-sim", &["--lib"]))],
         ..CHECKED
     },
     Platform {
@@ -441,7 +440,7 @@ pub(super) const PLATFORMS: &[Platform] = &[
             ("timer-wheel", &["--lib"]),
             ("blocking-threads", &["--lib"]),
             ("net-driver", &["--lib", "--test=tcp", "--test=udp"]),
-            ("blocking-fs", &["--lib", "--test=part", "--test=pool"]),
+            ("blocking-fs", &["--lib", "--test=pool"]),
             ("selvedge-executor", &["--lib"]),
             (
                 "selvedge",

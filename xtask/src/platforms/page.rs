@@ -124,10 +124,13 @@ fn page(rows: &Rows, crates: &[&Package]) -> Result<String> {
         };
         let _ = writeln!(text, "## {name}\n\n{what}. At `{}`.", row.commit);
         let mut lists = Vec::new();
+        let has_passed = |name: &str| matches!(row.cells.get(name), Some(Cell::Passed(_)));
         let tested = platform.tested.iter();
+        let tested = tested.filter(|(name, _)| has_passed(name));
         let tested = tested.map(|(name, tests)| format!("`{name}` ({})", tests.join(" ")));
         lists.push(("Tests that ran".to_owned(), tested.collect()));
-        let examples = EXAMPLES.iter().filter(|_| platform.examples);
+        let examples = EXAMPLES.iter();
+        let examples = examples.filter(|(name, _)| platform.examples && has_passed(name));
         let examples = examples.flat_map(|(_, names)| *names);
         let examples = examples.map(|name| format!("`{name}`"));
         lists.push(("Examples that answered clients".into(), examples.collect()));
@@ -136,12 +139,12 @@ fn page(rows: &Rows, crates: &[&Package]) -> Result<String> {
             lists.push((format!("Tests left out, as each {why}"), names.collect()));
         }
         let (mut ran, mut unrun, mut unbuilt) = (Vec::new(), Vec::new(), Vec::new());
-        let is_simulated = platform.also.iter().any(|(cfg, _)| *cfg == "selvedge_sim");
         for (package, files) in cfgs::files(crates, platform.targets)? {
             for file in files {
                 let path = format!("`{package}/{file}`");
                 match row.cells.get(package) {
-                    _ if package == "selvedge-sim" && !is_simulated => unbuilt.push(path),
+                    // The command sets no cfg for simulations.
+                    _ if package == "selvedge-sim" => unbuilt.push(path),
                     Some(Cell::Passed(_)) if !platform.unrun.contains(&&*path) => ran.push(path),
                     Some(Cell::Passed(_) | Cell::Checked) => unrun.push(path),
                     _ => (),
