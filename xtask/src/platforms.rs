@@ -63,7 +63,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         passed &= !cells.values().any(Cell::is_failure);
         say!("== {}: {seconds} s\n", platform.name);
         let commit = commit.clone();
-        let row = Row { commit, cells };
+        let tests = page::tests(platform);
+        let row = Row {
+            commit,
+            tests,
+            cells,
+        };
         rows.insert(platform.name.to_owned(), row);
     }
     let ran: Vec<_> = names

@@ -441,7 +441,10 @@ pub(super) const PLATFORMS: &[Platform] = &[
             ("blocking-threads", &["--lib"]),
             ("net-driver", &["--lib", "--test=tcp", "--test=udp"]),
             ("blocking-fs", &["--lib", "--test=pool"]),
-            ("selvedge-executor", &["--lib"]),
+            (
+                "selvedge-executor",
+                &["--test=current_thread", "--test=driver", "--test=time"],
+            ),
             (
                 "selvedge",
                 &[
