@@ -26,7 +26,7 @@ impl Cfgs {
     }
 
     /// Returns whether a predicate holds, with all features. No test is built, nor a model.
-    fn hold(&self, predicate: &Meta) -> Result<bool> {
+    fn holds(&self, predicate: &Meta) -> Result<bool> {
         let name = |of: &Meta| of.path().get_ident().map(ToString::to_string);
         let name = name(predicate).context("a name")?;
         Ok(match predicate {
@@ -43,7 +43,7 @@ impl Cfgs {
             Meta::List(list) => {
                 let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
                 let parts = parser.parse2(list.tokens.clone())?;
-                let parts: Vec<_> = parts.iter().map(|part| self.hold(part)).collect();
+                let parts: Vec<_> = parts.iter().map(|part| self.holds(part)).collect();
                 let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
                 match &*name {
                     "not" => !parts.contains(&true),
@@ -77,8 +77,8 @@ pub(super) fn files<'a>(
             for predicate in predicates(&fs::read_to_string(&path)?) {
                 let meta = syn::parse_str::<Meta>(&predicate);
                 let meta = meta.with_context(|| format!("{}: {predicate}", path.display()))?;
-                let here = host.hold(&meta)?;
-                let mut there = targets.iter().map(|target| target.hold(&meta));
+                let here = host.holds(&meta)?;
+                let mut there = targets.iter().map(|target| target.holds(&meta));
                 if there.any(|there| there.is_ok_and(|there| there != here)) {
                     found.entry(&*package.name).or_default().push(file);
                     break;
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn cfgs_of_a_target_are_those_of_its_system() {
         let windows = Cfgs::of("x86_64-pc-windows-gnu").unwrap();
-        let holds = |text| windows.hold(&syn::parse_str(text).unwrap()).unwrap();
+        let holds = |text| windows.holds(&syn::parse_str(text).unwrap()).unwrap();
         assert!(holds(
             "all(windows, target_pointer_width = \"64\", feature = \"x\")"
         ));

@@ -437,7 +437,7 @@ impl<'a> Machine<'a> {
         Ok(None)
     }
 
-    /// Returns the command that starts a program in its package's folder, and in a group of its own.
+    /// Returns the command that starts a program in its package's folder, in a group of its own.
     fn command(&self, program: &Program) -> Result<Command> {
         let runner = match self.is_for_target(&program.file) {
             true => (self.platform.runner)(&self.work),
