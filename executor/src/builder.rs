@@ -63,6 +63,8 @@ pub struct Builder {
     pub(crate) enable_io: bool,
     pub(crate) no_sleeps: bool,
     pub(crate) no_sockets: bool,
+    /// Whether the environment turns no views of this runtime on.
+    unobserved: bool,
     pub(crate) groups: GroupSettings,
 }
 
@@ -124,6 +126,7 @@ impl Builder {
             enable_io: false,
             no_sleeps: false,
             no_sockets: false,
+            unobserved: false,
             groups: GroupSettings::default(),
         }
     }
@@ -567,6 +570,14 @@ impl Builder {
     /// ```
     pub fn list_tasks(mut self, on: bool) -> Self {
         self.settings.lists_tasks = on;
+        self
+    }
+
+    /// Ignores `SELVEDGE_OBSERVE`. The package `selvedge-top` calls this for the runtime that
+    /// serves its page, which is no part of what the program's user wants to see.
+    #[doc(hidden)]
+    pub fn unobserved(mut self) -> Self {
+        self.unobserved = true;
         self
     }
 

@@ -169,7 +169,10 @@ impl Builder {
         events: Option<Events>,
     ) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
         let mut settings = self.settings;
-        let views = Views::of_environment();
+        let views = match self.unobserved {
+            true => Views::default(),
+            false => Views::of_environment(),
+        };
         views.change(&mut settings);
         let events_after = self.event_interval.unwrap_or(u32::MAX);
         settings.global_interval = settings.global_interval.min(events_after);
