@@ -43,6 +43,11 @@ const REASONS: &[(&str, &str)] = &[
          of std, which the checker does not know. Tests on real threads cover the list.",
     ),
     (
+        "selvedge-top",
+        "It has no atomics. One thread serves the page, and what that thread shares with the \
+         monitor and with blocking threads is under locks of std.",
+    ),
+    (
         "selvedge-sim",
         "It has no atomics. All threads that it simulates run on one thread of the system.",
     ),
