@@ -33,6 +33,7 @@ chapters! {
     cluster: "cluster.md";
     monitor: "monitor.md";
     observing: "observing.md";
+    top: "top.md";
     from_tokio: "from-tokio.md";
     assemble: "assemble.md";
     model_check: "model-check.md";
