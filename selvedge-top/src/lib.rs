@@ -13,6 +13,8 @@ mod error;
 mod events;
 mod files;
 mod json;
+#[cfg(any(feature = "groups", feature = "processes"))]
+mod names;
 mod pace;
 #[cfg(feature = "processes")]
 mod processes;

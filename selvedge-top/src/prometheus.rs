@@ -4,8 +4,6 @@
 //! both feed the same dashboards. Those of processes begin with `process_scheduler_`.
 use crate::site::Site;
 use selvedge::{Snapshot, WorkerSnapshot};
-#[cfg(any(feature = "groups", feature = "processes"))]
-use std::collections::{HashMap, HashSet};
 use std::{
     fmt::{self, Write},
     time::Duration,
@@ -157,27 +155,11 @@ fn add_runtime(text: &mut Text, runtime: &str, metrics: &Snapshot) {
     }
     #[cfg(feature = "groups")]
     {
-        let names = distinct(metrics.groups.iter().map(|group| &*group.name));
+        let names = crate::names::distinct(metrics.groups.iter().map(|group| &*group.name));
         for (group, name) in metrics.groups.iter().zip(names) {
             add_group(text, runtime, &name, group);
         }
     }
-}
-
-/// Returns the names, of which equal ones get numbers: no two samples may have the same labels.
-#[cfg(any(feature = "groups", feature = "processes"))]
-pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let (mut given, mut counts) = (HashSet::new(), HashMap::new());
-    let name = |name: &'a str| {
-        let mut distinct = name.to_owned();
-        while !given.insert(distinct.clone()) {
-            let count = counts.entry(name).or_insert(1);
-            *count += 1;
-            distinct = format!("{name} ({count})");
-        }
-        distinct
-    };
-    names.map(name).collect()
 }
 
 #[cfg(feature = "groups")]

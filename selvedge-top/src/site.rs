@@ -198,7 +198,7 @@ impl Site {
 /// Makes the schedulers, each under a name of its own.
 #[cfg(feature = "processes")]
 fn named(schedulers: Vec<(String, process_scheduler::Handle)>) -> Vec<Scheduler> {
-    let names = crate::prometheus::distinct(schedulers.iter().map(|(name, _)| &**name));
+    let names = crate::names::distinct(schedulers.iter().map(|(name, _)| &**name));
     let handles = schedulers.into_iter().map(|(_, handle)| handle);
     names.into_iter().zip(handles).map(Scheduler::new).collect()
 }

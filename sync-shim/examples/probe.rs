@@ -46,8 +46,8 @@ fn use_after_free() {
     assert_ne!(black_box(value), 2);
 }
 
-/// Two threads share values by std's locks, channels and counts, without a mistake. A tool that does
-/// not see the orderings inside std reports a race.
+/// Two threads share values by std's locks, channels and counts, without a mistake. A tool that
+/// does not see the orderings inside std reports a race.
 fn nothing() {
     let (send, receive) = mpsc::channel();
     let words = Arc::new(Mutex::new(Vec::new()));

@@ -5,12 +5,12 @@
 //! there, its silence about the tests means nothing.
 //!
 //! AddressSanitizer and LeakSanitizer need a nightly toolchain, but not std's source, so std stays
-//! as it was compiled. ThreadSanitizer must see the orderings inside std. So Debian's compiler builds
-//! std with the crates, from Debian's package of std's source. Both are unpacked into
+//! as it was compiled. ThreadSanitizer must see the orderings inside std. So Debian's compiler
+//! builds std with the crates, from Debian's package of std's source. Both are unpacked into
 //! `target/platforms`. The tool's own library is that of the nightly toolchain.
 //!
-//! ThreadSanitizer does not know fences, so the shim's fences are read-modify-writes there. It needs
-//! no suppression.
+//! ThreadSanitizer does not know fences, so the shim's fences are read-modify-writes there. It
+//! needs no suppression.
 use crate::results;
 use anyhow::{Context, Result, ensure};
 use project::{
@@ -86,8 +86,8 @@ const LEAKS: [&str; 17] = [
 /// use exceeds the test's limit.
 const DEEP: &str = "a_chain_of_outputs_takes_a_stack_as_deep";
 
-/// Tests that ThreadSanitizer cannot run: one counts how often the threads of the process sleep, and
-/// the tool has a thread of its own. One starts threads after a fork. In the next four a signal
+/// Tests that ThreadSanitizer cannot run: one counts how often the threads of the process sleep,
+/// and the tool has a thread of its own. One starts threads after a fork. In the next four a signal
 /// interrupts a thread, which the tool delays until that thread calls the C library. One leaks
 /// threads, on purpose. In the last two, one thread moves 2³⁰ items.
 const WITHOUT_THREAD: [&str; 9] = [

@@ -1,5 +1,5 @@
 //! Lists the tests of a test program, and runs each in a process of its own, with a time limit.
-use crate::flaky;
+use crate::interrupt;
 use anyhow::{Context, Result};
 use project::workspace::output_of;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub(crate) fn run(
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn().with_context(|| format!("running {test}"))?;
-    let status = flaky::end_of(&mut child, limit)?;
+    let status = interrupt::end_of(&mut child, limit)?;
     if status.is_some_and(|status| status.success()) {
         fs::remove_file(log)?;
         return Ok(None);

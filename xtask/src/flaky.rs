@@ -17,7 +17,7 @@ use std::{
     fs, hint,
     io::ErrorKind::AlreadyExists,
     path::PathBuf,
-    process::{Child, Command, ExitStatus},
+    process::Command,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -300,7 +300,8 @@ impl Binary {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn();
         let mut child = child.with_context(|| format!("running {}", self.name))?;
-        let Some(status) = end_of(&mut child, Duration::from_secs(options.limit))? else {
+        let Some(status) = interrupt::end_of(&mut child, Duration::from_secs(options.limit))?
+        else {
             let kept = self.keep(output)?;
             return Ok(vec![format!(
                 "(killed after {} s, see {kept})",
@@ -331,29 +332,6 @@ impl Binary {
             }
         }
         bail!("too many outputs are kept")
-    }
-}
-
-/// Waits for a process. When the limit has passed, kills the process and its group, and returns
-/// `None`.
-pub(crate) fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if begun.elapsed() > limit {
-            // SAFETY: the call has no preconditions. The child leads the group and is not reaped
-            // yet, so the id names no other group.
-            #[cfg(unix)]
-            unsafe {
-                libc::killpg(child.id() as libc::pid_t, libc::SIGKILL)
-            };
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(1));
     }
 }
 

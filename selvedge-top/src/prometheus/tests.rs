@@ -71,14 +71,6 @@ fn labels_are_escaped() {
     metrics_of(&text);
 }
 
-#[cfg(any(feature = "groups", feature = "processes"))]
-#[test]
-fn equal_names_get_numbers_that_no_other_name_has() {
-    let names = ["a", "b", "a", "a (2)", "a"];
-    let distinct = distinct(names.into_iter());
-    assert_eq!(distinct, ["a", "b", "a (2)", "a (2) (2)", "a (3)"]);
-}
-
 #[cfg(feature = "groups")]
 #[test]
 fn groups_of_one_name_have_samples_of_their_own() {

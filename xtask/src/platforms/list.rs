@@ -1,5 +1,5 @@
 //! The platforms that `cargo xtask platforms` knows.
-use crate::flaky::end_of;
+use crate::interrupt::end_of;
 use anyhow::{Context, Result, bail, ensure};
 use project::{
     debian::Packages,
@@ -393,7 +393,7 @@ pub(super) const PLATFORMS: &[Platform] = &[
     },
     Platform {
         name: "musl",
-        what: "x86-64 Linux with the C library musl, checked, and parts tested on this processor",
+        what: "x86-64 Linux with musl, checked, and parts tested on this processor",
         targets: &["x86_64-unknown-linux-musl"],
         packages: &[Packages {
             folder: "musl",

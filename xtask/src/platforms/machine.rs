@@ -5,7 +5,7 @@ use super::{
     page::Cell,
 };
 use crate::{
-    flaky::end_of,
+    interrupt::end_of,
     messages::{Diagnostic, Profile, Target},
     no_std,
 };
