@@ -51,6 +51,7 @@ mod lane;
 mod page;
 mod ring;
 mod save;
+mod windows;
 
 pub use capture::{Capture, LaneCapture, Stamped};
 pub use event::{Cause, Event, Outcome};
@@ -58,14 +59,16 @@ pub use lane::Lane;
 pub use page::page_of;
 pub use ring::{Ring, RingCopy};
 
+use capture::Times;
 use clock::Clock;
 use lane::Places;
-use std::{cell::RefCell, fmt, sync::OnceLock, thread};
+use std::{cell::RefCell, fmt, sync::OnceLock, thread, time::Duration};
 use sync_shim::{
     CachePadded,
     atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     sync::{Arc, Mutex},
 };
+use windows::{Next, Windows};
 
 /// The number of lanes of ended threads that a recorder keeps.
 const ENDED_LANES: usize = 64;
@@ -78,6 +81,9 @@ const _: () = assert!(MOST.is_power_of_two() && EVENT_BYTES.is_power_of_two());
 /// Records the events of one scheduler; see the [module](self).
 pub struct Recorder {
     on: CachePadded<AtomicBool>,
+    /// The tick until which the recorder pauses, or 0.
+    paused_until: AtomicU64,
+    windows: Mutex<Windows>,
     /// The tick of the clock at the last start.
     since: AtomicU64,
     clock: Clock,
@@ -103,6 +109,8 @@ impl Recorder {
         let lane = |index| Lane::new(format!("worker {index}"), clock, places.clone());
         Self {
             on: CachePadded::new(AtomicBool::new(false)),
+            paused_until: AtomicU64::new(0),
+            windows: Mutex::new(Windows::new()),
             since: AtomicU64::new(0),
             capacity: OnceLock::new(),
             workers: (0..workers).map(lane).collect(),
@@ -113,7 +121,7 @@ impl Recorder {
         }
     }
 
-    /// Returns whether events are to be recorded. Costs a load.
+    /// Returns whether events are to be recorded now. Costs a load.
     #[inline]
     pub fn is_on(&self) -> bool {
         // Ordering: Relaxed; it does not matter if an event too many or too few is recorded, and a
@@ -131,6 +139,38 @@ impl Recorder {
     /// If `capacity` is not a power of two, or if that many events exceed the address space.
     #[track_caller]
     pub fn start(&self, capacity: usize) {
+        self.start_windows(capacity, None);
+    }
+
+    /// Starts to record, as [`start`](Self::start) does, in at most this part of each lane's time.
+    ///
+    /// While the events come so fast that they would cost more, the recorder pauses. The scheduler
+    /// calls [`go_on`](Self::go_on) from time to time, which ends a pause. So a capture has short
+    /// whole parts of all lanes, with gaps between them. The start measures the cost of an event.
+    ///
+    /// ```
+    /// use task_trace::recorder::{Event, Recorder};
+    ///
+    /// let recorder = Recorder::new(1);
+    /// recorder.start_limited(1 << 15, 0.001);
+    /// while recorder.is_on() {
+    ///     recorder.with_worker(0, |lane| lane.record(Event::Overflow));
+    /// }
+    /// assert_eq!(recorder.capture().gaps().len(), 1);
+    /// while !recorder.is_on() {
+    ///     recorder.go_on();
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    /// As `start` does, and if `part` is not above 0 and up to 1.
+    #[track_caller]
+    pub fn start_limited(&self, capacity: usize, part: f64) {
+        self.start_windows(capacity, Some(windows::period(part, &self.clock)));
+    }
+
+    #[track_caller]
+    fn start_windows(&self, capacity: usize, period: Option<u64>) {
         assert!(
             capacity.is_power_of_two() && capacity <= MOST,
             "a ring's capacity is a power of two up to {MOST}, not {capacity}"
@@ -139,16 +179,101 @@ impl Recorder {
         for lane in &self.workers {
             lane.prepare(capacity);
         }
+        let mut windows = self.windows.lock();
+        let now = self.clock.now();
+        let events = windows.start(period, now);
         // Ordering: Relaxed; `since` is compared with the events' ticks, and publishes nothing.
-        self.since.store(self.clock.now(), Relaxed);
+        self.since.store(now, Relaxed);
+        self.open(events);
+    }
+
+    /// Lets each lane record this many events. The caller holds the lock of the windows.
+    fn open(&self, events: u64) {
+        self.workers.iter().for_each(|lane| lane.allow(events));
+        let others = self.others.lock();
+        others.iter().for_each(|lane| lane.allow(events));
+        // Ordering: Relaxed, as in `go_on`.
+        self.paused_until.store(0, Relaxed);
         // Ordering: Relaxed; as in `is_on`.
         self.on.store(true, Relaxed);
     }
 
+    /// Pauses, or begins the next window, as a lane has recorded the events of its window.
+    #[cold]
+    #[inline(never)]
+    fn end_window(&self) {
+        let mut windows = self.windows.lock();
+        // Another lane may have ended the window, and a stop or a start may have come.
+        if !self.is_on() {
+            return;
+        }
+        match windows.end(self.clock.now()) {
+            Next::Nothing => {}
+            Next::Window(events) => self.open(events),
+            Next::Pause(until) => {
+                // Ordering: Relaxed; as in `is_on`.
+                self.on.store(false, Relaxed);
+                // Ordering: Relaxed, as in `go_on`.
+                self.paused_until.store(until.max(1), Relaxed);
+            }
+        }
+    }
+
+    /// Goes on to record, if the recorder pauses and the pause is over. Costs a load if the
+    /// recorder does not pause.
+    #[inline]
+    pub fn go_on(&self) {
+        // Ordering: Relaxed; a caller that sees an old value goes on later. The lock of the windows
+        // orders the rest.
+        let until = self.paused_until.load(Relaxed);
+        if until != 0 {
+            self.go_on_at(until);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn go_on_at(&self, until: u64) {
+        let now = self.clock.now();
+        if now < until {
+            return;
+        }
+        let mut windows = self.windows.lock();
+        if let Some(events) = windows.go_on(now) {
+            self.workers.iter().for_each(Lane::forget_poll);
+            self.open(events);
+        }
+    }
+
+    /// Returns whether the recorder pauses: it was started with a limit, and goes on soon.
+    pub fn is_paused(&self) -> bool {
+        // Ordering: Relaxed, as in `go_on`.
+        self.paused_until.load(Relaxed) != 0
+    }
+
     /// Stops recording. The events stay until the next start.
     pub fn stop(&self) {
+        let mut windows = self.windows.lock();
+        windows.stop(self.clock.now());
+        // Ordering: Relaxed, as in `go_on`.
+        self.paused_until.store(0, Relaxed);
         // Ordering: Relaxed; as in `is_on`.
         self.on.store(false, Relaxed);
+    }
+
+    /// Runs `f` on the lane of a worker. Only the thread that is the worker calls this, while the
+    /// recorder is on. `f` records events and does nothing else.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[inline]
+    #[track_caller]
+    pub fn with_worker(&self, index: usize, f: impl FnOnce(&Lane)) {
+        let lane = self.worker(index);
+        f(lane);
+        if lane.is_spent() {
+            self.end_window();
+        }
     }
 
     /// Returns the lane of a worker. Only the thread that is the worker writes to it.
@@ -166,6 +291,12 @@ impl Recorder {
     ///
     /// `f` records events and does nothing else.
     pub fn with_thread(&self, f: impl FnOnce(&Lane)) {
+        let f = |lane: &Lane| {
+            f(lane);
+            if lane.is_spent() {
+                self.end_window();
+            }
+        };
         // An allocator that records events itself may call this while the thread's lane is added.
         // Such a nested call records nothing.
         let _ = LANES.try_with(|lanes| {
@@ -205,6 +336,8 @@ impl Recorder {
         };
         let lane = Arc::new(Lane::new(name, self.clock, self.places.clone()));
         self.prepare(&lane);
+        let windows = self.windows.lock();
+        lane.allow(windows.allowed());
         let mut others = self.others.lock();
         let ended = |lane: &Arc<Lane>| Arc::strong_count(lane) == 1;
         let mut excess = others.iter().filter(|lane| ended(lane)).count();
@@ -219,7 +352,26 @@ impl Recorder {
 
     /// Copies the events since the last start. Writers continue meanwhile.
     pub fn capture(&self) -> Capture {
-        // Ordering: Relaxed; as in `start`.
+        self.capture_last(Duration::MAX)
+    }
+
+    /// Copies the events of the last so long, but none from before the last start. A poll or a
+    /// sleep that was in progress then is whole, if its begin is still there.
+    ///
+    /// ```
+    /// use std::{thread, time::Duration};
+    /// use task_trace::recorder::{Event, Recorder};
+    ///
+    /// let recorder = Recorder::new(1);
+    /// recorder.start(64);
+    /// recorder.worker(0).record(Event::Overflow);
+    /// thread::sleep(Duration::from_millis(20));
+    /// let capture = recorder.capture_last(Duration::from_millis(1));
+    /// assert!(capture.lanes()[0].events.is_empty());
+    /// assert!(capture.duration() >= Duration::from_millis(20));
+    /// ```
+    pub fn capture_last(&self, last: Duration) -> Capture {
+        // Ordering: Relaxed; as in `start_windows`.
         let since = self.since.load(Relaxed);
         let others = self.others.lock().clone();
         let workers = self.workers.iter().enumerate();
@@ -231,8 +383,16 @@ impl Recorder {
             .map(|(_, lane)| (lane.events(), lane.names()))
             .collect();
         let end = self.clock.now();
+        let gaps = self.windows.lock().gaps(end);
+        let first = end.saturating_sub(self.clock.ticks(last)).max(since);
         let places = self.places.lock().clone();
-        let mut capture = Capture::new(since, end, self.clock.scale(), places);
+        let times = Times {
+            since,
+            first,
+            end,
+            gaps,
+        };
+        let mut capture = Capture::new(times, self.clock.scale(), places);
         for ((worker, lane), (events, names)) in lanes.into_iter().zip(copies) {
             capture.add(lane.name.clone(), worker, events, names);
         }

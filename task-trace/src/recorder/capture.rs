@@ -51,14 +51,28 @@ pub struct LaneCapture {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Capture {
-    since: u64,
+    times: Times,
     scale: Box<dyn Fn(u64) -> Duration + Send + Sync>,
     places: Vec<&'static Location<'static>>,
     lanes: Vec<LaneCapture>,
     /// The names of each task id, in the order of their ticks: several tasks may have the same id
     /// in turn.
     names: HashMap<u64, Vec<Named>>,
+    gaps: Vec<(Duration, Duration)>,
+    notes: Vec<(String, String)>,
     end: Duration,
+}
+
+/// The times of a capture, in ticks.
+pub(super) struct Times {
+    /// The recorder's last start.
+    pub(super) since: u64,
+    /// The begin of the part that is captured.
+    pub(super) first: u64,
+    /// The capture.
+    pub(super) end: u64,
+    /// The begin and the end of each part in which nothing was recorded, the oldest first.
+    pub(super) gaps: Vec<(u64, u64)>,
 }
 
 /// The name that a task has from a tick on.
@@ -76,25 +90,32 @@ enum Name {
 
 impl Capture {
     pub(super) fn new(
-        since: u64,
-        end: u64,
+        times: Times,
         scale: impl Fn(u64) -> Duration + Send + Sync + 'static,
         places: Vec<&'static Location<'static>>,
     ) -> Self {
-        let end = scale(end).saturating_sub(scale(since));
-        Self {
-            since,
+        let mut capture = Self {
             scale: Box::new(scale),
             places,
             lanes: Vec::new(),
             names: HashMap::new(),
-            end,
-        }
+            gaps: Vec::new(),
+            notes: Vec::new(),
+            end: Duration::ZERO,
+            times,
+        };
+        capture.end = capture.at(capture.times.end);
+        let gaps = capture.times.gaps.iter();
+        let gaps = gaps.filter(|gap| gap.1 > capture.times.first);
+        capture.gaps = gaps
+            .map(|gap| (capture.at(gap.0), capture.at(gap.1)))
+            .collect();
+        capture
     }
 
     /// Returns the time from the start to a tick. It is zero for a tick before the start.
     fn at(&self, tick: u64) -> Duration {
-        (self.scale)(tick).saturating_sub((self.scale)(self.since))
+        (self.scale)(tick).saturating_sub((self.scale)(self.times.since))
     }
 
     pub(super) fn add(
@@ -105,17 +126,18 @@ impl Capture {
         names: Vec<(u64, u64, String)>,
     ) {
         let mut events = Vec::new();
+        // The begin of the poll or sleep that is in progress when the captured part begins.
+        let mut open = None;
         for words in copy
             .records
             .iter()
-            .filter(|words| tick(words) >= self.since)
+            .filter(|words| tick(words) >= self.times.since)
         {
             let Some(event) = Event::decode(*words, &self.places) else {
                 continue;
             };
             let from = tick(words);
             let at = self.at(from);
-            events.push(Stamped { at, event });
             if let Event::Spawn {
                 task,
                 location: Some(place),
@@ -126,7 +148,19 @@ impl Capture {
                 let names = self.names.entry(task).or_default();
                 names.push(Named { from, name });
             }
+            let stamped = Stamped { at, event };
+            if from >= self.times.first {
+                events.extend(open.take());
+                events.push(stamped);
+                continue;
+            }
+            match event {
+                Event::PollBegin { .. } | Event::Park => open = Some(stamped),
+                Event::PollEnd { .. } | Event::Unpark { .. } => open = None,
+                _ => {}
+            }
         }
+        events.extend(open);
         for (from, task, name) in names {
             let name = Name::Custom(name);
             let names = self.names.entry(task).or_default();
@@ -152,6 +186,34 @@ impl Capture {
     /// Returns the lanes: the workers in order, then the other threads that have recorded an event.
     pub fn lanes(&self) -> &[LaneCapture] {
         &self.lanes
+    }
+
+    /// Returns the begin and the end of each part in which nothing was recorded, as the recorder
+    /// paused. See [`Recorder::start_limited`](super::Recorder::start_limited).
+    pub fn gaps(&self) -> &[(Duration, Duration)] {
+        &self.gaps
+    }
+
+    /// Adds a note, for example why the events are saved. The file of JSON has the notes at its
+    /// begin, among its `otherData`, in the order in which they were added.
+    ///
+    /// ```
+    /// use task_trace::recorder::Recorder;
+    ///
+    /// let mut capture = Recorder::new(1).capture();
+    /// capture.note("program", "reader");
+    /// let mut json = Vec::new();
+    /// capture.write_chrome(&mut json)?;
+    /// let begin = br#"{"displayTimeUnit":"ns","otherData":{"program":"reader"}"#;
+    /// assert!(json.starts_with(begin));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn note(&mut self, name: impl Into<String>, text: impl Into<String>) {
+        self.notes.push((name.into(), text.into()));
+    }
+
+    pub(super) fn notes(&self) -> &[(String, String)] {
+        &self.notes
     }
 
     /// Returns the time from the start to the capture.

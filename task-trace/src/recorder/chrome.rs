@@ -7,19 +7,30 @@
 //! | a wake | an arrow (`s`, `f`) of category `wake` to the poll that it led to |
 //! | a spawn | an arrow of category `spawn` to the task's first poll |
 //! | a notification | an arrow of category `notify` to the end of the sleep |
+//! | a poll that an observer saw last | a slice of category `long`, in a lane of its own for each worker |
+//! | a thread that was ready to run, and had no CPU | a slice of category `wait`, in a lane of its own for each worker |
+//! | a gap | a slice of category `gap`, in a lane of its own |
 //! | all else | an instant (`i`) |
+//!
+//! No slice and no arrow goes across a gap: a poll or a sleep that is in progress as the gap begins
+//! ends there.
 //!
 //! A *slice* is an event with a duration, which a viewer shows as a bar. An arrow begins in a
 //! slice. If no poll is in progress there, as in a thread that is no worker, a slice of a
 //! nanosecond is written for the arrow. `<` is always escaped, so that the text can be part of an
 //! HTML page.
 use super::{Capture, Event, Stamped};
+use observed::Observed;
+use out::{Micros, Out, Text};
 use std::{
     collections::HashMap,
-    fmt::{self, Display, Write as _},
+    fmt::Write as _,
     io::{self, Write},
     time::Duration,
 };
+
+mod observed;
+mod out;
 
 /// The number of the one process in the file.
 const PROCESS: u32 = 1;
@@ -42,38 +53,31 @@ struct Origin {
 type Ends = HashMap<u64, Vec<(Duration, usize)>>;
 
 pub(super) fn write(capture: &Capture, to: &mut impl Write) -> io::Result<()> {
-    let mut out = Out { to, first: true };
-    out.to
-        .write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+    let mut out = Out::begin(to, capture.notes())?;
     out.event(format_args!(
         "\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{PROCESS},\"args\":{{\"name\":\"scheduler\"}}"
     ))?;
     for (number, lane) in capture.lanes().iter().enumerate() {
-        out.event(format_args!(
-            "\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{PROCESS},\"tid\":{number},\"args\":\
-             {{\"name\":{},\"lost\":{}}}",
-            Text(&lane.name),
-            lane.lost
-        ))?;
-        out.event(format_args!(
-            "\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{PROCESS},\"tid\":{number},\
-             \"args\":{{\"sort_index\":{number}}}"
-        ))?;
+        out.lane(number, &lane.name, lane.lost)?;
     }
+    let mut observed = Observed::default();
     let mut origins = Vec::new();
     let (mut polls, mut wakes) = (Ends::new(), Ends::new());
     for (number, lane) in capture.lanes().iter().enumerate() {
         let mut slices = Slices {
             capture,
             lane: number,
+            gaps: capture.gaps(),
             open: None,
             // If a lane begins with the end of a sleep, its worker has slept since the start.
             asleep: match lane.events.first().map(|first| first.event) {
                 Some(Event::Unpark { .. }) if lane.lost == 0 => Some(Duration::ZERO),
                 _ => None,
             },
+            after_gap: None,
         };
         for stamped in &lane.events {
+            slices.end_at_gaps(&mut out, stamped.at)?;
             slices.event(&mut out, stamped, &mut origins)?;
             match stamped.event {
                 Event::PollBegin { task, .. } => {
@@ -83,9 +87,10 @@ pub(super) fn write(capture: &Capture, to: &mut impl Write) -> io::Result<()> {
                     let worker = lane.worker.unwrap_or(usize::MAX) as u64;
                     wakes.entry(worker).or_default().push((stamped.at, number));
                 }
-                _ => {}
+                _ => observed.add(stamped),
             }
         }
+        slices.end_at_gaps(&mut out, capture.duration())?;
         slices.close(&mut out, capture.duration())?;
     }
     polls.values_mut().for_each(|polls| polls.sort());
@@ -95,12 +100,16 @@ pub(super) fn write(capture: &Capture, to: &mut impl Write) -> io::Result<()> {
             Key::Worker(worker) => wakes.get(&worker),
         };
         let ends = ends.map_or(&[][..], |ends| ends);
-        origin.end = ends
-            .get(ends.partition_point(|end| end.0 < origin.at))
-            .copied();
+        let end = ends.get(ends.partition_point(|end| end.0 < origin.at));
+        let gaps = capture.gaps();
+        let gap = gaps.get(gaps.partition_point(|gap| gap.0 < origin.at));
+        origin.end = end
+            .copied()
+            .filter(|end| gap.is_none_or(|gap| end.0 < gap.0));
         origin.write(&mut out, number)?;
     }
-    out.to.write_all(b"\n]}\n")
+    observed.write(&mut out, capture)?;
+    out.end()
 }
 
 /// The target of an arrow.
@@ -115,9 +124,13 @@ enum Key {
 struct Slices<'a> {
     capture: &'a Capture,
     lane: usize,
+    /// The gaps that are not over at the last event.
+    gaps: &'a [(Duration, Duration)],
     /// The polled task, whether it has a name, and the time at which the poll began.
     open: Option<(u64, bool, Duration)>,
     asleep: Option<Duration>,
+    /// The end of a gap, until the next poll or sleep begins.
+    after_gap: Option<Duration>,
 }
 
 impl Slices<'_> {
@@ -142,15 +155,17 @@ impl Slices<'_> {
             Event::PollBegin { task, named } => {
                 self.close_poll(out, at, "unknown")?;
                 self.open = Some((task, named, at));
+                (self.asleep, self.after_gap) = (None, None);
                 Ok(())
             }
             Event::PollEnd { outcome, .. } => self.close_poll(out, at, outcome.name()),
             Event::Park => {
-                self.asleep = Some(at);
+                (self.asleep, self.after_gap) = (Some(at), None);
                 Ok(())
             }
             Event::Unpark { notified } => {
-                let Some(begun) = self.asleep.take() else {
+                let after_gap = self.after_gap.take();
+                let Some(begun) = self.asleep.take().or(after_gap) else {
                     return Ok(()); // The begin of the sleep is lost.
                 };
                 let how = if notified { "a notification" } else { "itself" };
@@ -197,6 +212,7 @@ impl Slices<'_> {
                 let name = format!("group {group}");
                 out.instant("group", &name, lane, at, &format!("\"group\":{group}"))
             }
+            Event::LongPoll { .. } | Event::NoCpu { .. } => Ok(()), // See `Observed`.
         }
     }
 
@@ -221,6 +237,24 @@ impl Slices<'_> {
         let name = self.capture.name_of(task, begun, named);
         let args = format!("\"task\":\"{task:#x}\",\"outcome\":{}", Text(outcome));
         out.slice("poll", &name, self.lane, begun, at, &args)
+    }
+
+    /// Ends the poll and the sleep in progress at each gap before `at`. A sleep goes on after the
+    /// gap, if the next event is its end.
+    fn end_at_gaps(&mut self, out: &mut Out<'_, impl Write>, at: Duration) -> io::Result<()> {
+        while let Some((&(begun, end), later)) = self.gaps.split_first() {
+            if begun >= at {
+                return Ok(());
+            }
+            self.gaps = later;
+            self.close_poll(out, begun, "in progress")?;
+            self.after_gap = Some(end);
+            if let Some(asleep) = self.asleep.take() {
+                out.slice("park", "parked", self.lane, asleep, begun, "")?;
+                self.asleep = Some(end);
+            }
+        }
+        Ok(())
     }
 
     /// Closes a poll or a sleep that is in progress.
@@ -263,97 +297,5 @@ impl Origin {
     }
 }
 
-/// The file's list of events, which is written event by event.
-struct Out<'a, W> {
-    to: &'a mut W,
-    first: bool,
-}
-
-impl<W: Write> Out<'_, W> {
-    fn event(&mut self, fields: impl Display) -> io::Result<()> {
-        let comma = if self.first { "" } else { "," };
-        self.first = false;
-        write!(self.to, "{comma}\n{{{fields}}}")
-    }
-
-    fn slice(
-        &mut self,
-        category: &str,
-        name: &str,
-        lane: usize,
-        begun: Duration,
-        end: Duration,
-        args: &str,
-    ) -> io::Result<()> {
-        self.event(format_args!(
-            "\"ph\":\"X\",\"cat\":\"{category}\",\"name\":{},\"pid\":{PROCESS},\"tid\":{lane},\
-             \"ts\":{},\"dur\":{},\"args\":{{{args}}}",
-            Text(name),
-            Micros(begun),
-            Micros(end.saturating_sub(begun))
-        ))
-    }
-
-    fn instant(
-        &mut self,
-        category: &str,
-        name: &str,
-        lane: usize,
-        at: Duration,
-        args: &str,
-    ) -> io::Result<()> {
-        self.event(format_args!(
-            "\"ph\":\"i\",\"s\":\"t\",\"cat\":\"{category}\",\"name\":{},\"pid\":{PROCESS},\
-             \"tid\":{lane},\"ts\":{},\"args\":{{{args}}}",
-            Text(name),
-            Micros(at)
-        ))
-    }
-}
-
-/// A time in microseconds, to the nanosecond.
-struct Micros(Duration);
-
-impl Display for Micros {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = self.0.as_nanos();
-        write!(f, "{}.{:03}", nanos / 1000, nanos % 1000)
-    }
-}
-
-/// A string of JSON, with its quotes.
-struct Text<'a>(&'a str);
-
-impl Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        for c in self.0.chars() {
-            match c {
-                '"' => f.write_str("\\\"")?,
-                '\\' => f.write_str("\\\\")?,
-                c if c < ' ' || c == '<' => write!(f, "\\u{:04x}", u32::from(c))?,
-                c => f.write_char(c)?,
-            }
-        }
-        f.write_char('"')
-    }
-}
-
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_escaped_for_json_and_for_a_page() {
-        let text = Text("a\"b\\c\n</script>é").to_string();
-        assert_eq!(text, "\"a\\\"b\\\\c\\u000a\\u003c/script>é\"");
-    }
-
-    #[test]
-    fn time_is_in_microseconds_to_the_nanosecond() {
-        assert_eq!(
-            Micros(Duration::from_nanos(1_234_005)).to_string(),
-            "1234.005"
-        );
-    }
-}
+mod tests;

@@ -51,6 +51,16 @@ impl Clock {
         }
     }
 
+    /// Returns the ticks that a time takes.
+    pub(super) fn ticks(&self, time: Duration) -> u64 {
+        if !self.counter {
+            return u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        }
+        let (ticks, elapsed) = self.both();
+        let rate = ticks as f64 / elapsed.as_nanos().max(1) as f64;
+        (time.as_nanos() as f64 * rate) as u64
+    }
+
     /// Reads both clocks at nearly one moment. The function tries a few times and takes the closest
     /// pair of readings, as the system may suspend this thread between two readings.
     fn both(&self) -> (u64, Duration) {
@@ -112,12 +122,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_tick_scales_to_a_later_time() {
+    fn later_tick_scales_to_a_later_time_and_back() {
         let clock = Clock::new();
         let one = clock.now();
         std::thread::sleep(Duration::from_millis(2));
         let two = clock.now();
         let scale = clock.scale();
         assert!(one < two && scale(one) < scale(two));
+        let slept = clock.ticks(scale(two) - scale(one));
+        assert!(slept.abs_diff(two - one) <= (two - one) / 100);
+        assert_eq!(clock.ticks(Duration::ZERO), 0);
+        assert!(clock.ticks(Duration::MAX) > u64::MAX / 2);
     }
 }

@@ -7,8 +7,10 @@
 //! | 2 | the task |
 //! | 3 | by kind: the task that spawned or woke the task of word 2, or 0; the other worker; the group |
 //!
+//! In an event `NoCpu`, word 2 has the time in nanoseconds.
+//!
 //! Words with an unknown kind, outcome or cause are decoded as no event.
-use std::panic::Location;
+use std::{panic::Location, time::Duration};
 
 /// The words of an event in its ring.
 pub(super) type Words = [u64; 4];
@@ -125,6 +127,23 @@ pub enum Event {
         /// The group, as its scheduler numbers it.
         group: u64,
     },
+    /// An observer of the workers has seen a poll that lasts.
+    LongPoll {
+        /// The index of the worker.
+        worker: usize,
+        /// The task.
+        task: u64,
+        /// How long the poll lasts, at least. The resolution is 1 µs.
+        lasted: Duration,
+    },
+    /// An observer of the workers has seen that a worker's thread was ready to run, and had no
+    /// CPU.
+    NoCpu {
+        /// The index of the worker.
+        worker: usize,
+        /// How long, up to now or a moment before.
+        waited: Duration,
+    },
 }
 
 const SPAWN: u8 = 1;
@@ -141,6 +160,8 @@ const UNPARK: u8 = 11;
 const SLICE: u8 = 12;
 const FORCED_YIELD: u8 = 13;
 const GROUP: u8 = 14;
+const LONG_POLL: u8 = 15;
+const NO_CPU: u8 = 16;
 
 impl Event {
     /// Returns the words of this event. `place` is for the event of a spawn: the position of its
@@ -166,6 +187,18 @@ impl Event {
             Self::Slice => words(SLICE, 0, 0, 0, 0),
             Self::ForcedYield => words(FORCED_YIELD, 0, 0, 0, 0),
             Self::Group { group } => words(GROUP, 0, 0, 0, group),
+            Self::LongPoll {
+                worker,
+                task,
+                lasted,
+            } => {
+                let micros = u32::try_from(lasted.as_micros()).unwrap_or(u32::MAX);
+                words(LONG_POLL, 0, micros, task, worker as u64)
+            }
+            Self::NoCpu { worker, waited } => {
+                let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+                words(NO_CPU, 0, 0, nanos, worker as u64)
+            }
         }
     }
 
@@ -209,6 +242,15 @@ impl Event {
             SLICE => Self::Slice,
             FORCED_YIELD => Self::ForcedYield,
             GROUP => Self::Group { group: other },
+            LONG_POLL => Self::LongPoll {
+                worker: from,
+                task,
+                lasted: Duration::from_micros(u64::from(number)),
+            },
+            NO_CPU => Self::NoCpu {
+                worker: from,
+                waited: Duration::from_nanos(task),
+            },
             _ => return None,
         })
     }
@@ -280,6 +322,15 @@ mod tests {
             Event::Slice,
             Event::ForcedYield,
             Event::Group { group: 7 },
+            Event::LongPoll {
+                worker: 8,
+                task: 1,
+                lasted: Duration::from_micros(9),
+            },
+            Event::NoCpu {
+                worker: 8,
+                waited: Duration::from_nanos(9),
+            },
         ];
         let task = 1;
         events.extend(Outcome::ALL.map(|outcome| Event::PollEnd { task, outcome }));

@@ -41,6 +41,8 @@ pub struct Lane {
 struct Writer {
     /// The task that is polled, or 0.
     current: AtomicU64,
+    /// The number of events, since the lane's first one, after which the recorder pauses.
+    limit: AtomicU64,
     /// The addresses of spawn places, each with the number of the place.
     known: [(AtomicU64, AtomicU64); KNOWN],
 }
@@ -55,6 +57,7 @@ impl Lane {
             places,
             writer: CachePadded::new(Writer {
                 current: AtomicU64::new(0),
+                limit: AtomicU64::new(u64::MAX),
                 known: std::array::from_fn(|_| (AtomicU64::new(0), AtomicU64::new(0))),
             }),
         }
@@ -69,9 +72,32 @@ impl Lane {
     /// recorded.
     pub(super) fn prepare(&self, events: usize) {
         self.allocate(events);
+        self.forget_poll();
+    }
+
+    /// Forgets a poll whose end was not recorded.
+    pub(super) fn forget_poll(&self) {
         // Ordering: Relaxed; the writer may be in a poll. The end of that poll is then not
         // recorded.
         self.writer.current.store(0, Relaxed);
+    }
+
+    /// Allows this many events from now on, before the recorder pauses.
+    pub(super) fn allow(&self, events: u64) {
+        let written = self.events.get().map_or(0, Ring::written);
+        let limit = written.saturating_add(events);
+        // Ordering: Relaxed; the limit publishes nothing.
+        self.writer.limit.store(limit, Relaxed);
+    }
+
+    /// Returns whether the lane has as many events as it was allowed. Costs three loads.
+    #[inline]
+    pub(super) fn is_spent(&self) -> bool {
+        let Some(ring) = self.events.get() else {
+            return false;
+        };
+        // Ordering: Relaxed, as in `allow`.
+        ring.written() >= self.writer.limit.load(Relaxed)
     }
 
     /// Records an event. Only the lane's one writer calls this, while the recorder is on. Costs a

@@ -22,6 +22,10 @@
 //! 4. There must be one writer at a time. Two writers may tear records, so the code that decodes a
 //!    record must accept any words. A torn record is no undefined behaviour, because every word is
 //!    an atomic.
+use std::{
+    alloc::{Layout, alloc_zeroed, handle_alloc_error},
+    ptr,
+};
 use sync_shim::{
     CachePadded,
     atomic::{
@@ -75,9 +79,8 @@ impl<const WORDS: usize> Ring<WORDS> {
             capacity.is_power_of_two(),
             "a ring's capacity is a power of two, not {capacity}"
         );
-        let slot = |_| std::array::from_fn(|_| AtomicU64::new(0));
         Self {
-            slots: (0..capacity).map(slot).collect(),
+            slots: zeroed(capacity),
             state: CachePadded::new(State {
                 begun: AtomicU64::new(0),
                 written: AtomicU64::new(0),
@@ -87,6 +90,13 @@ impl<const WORDS: usize> Ring<WORDS> {
 
     fn slot(&self, number: u64) -> &[AtomicU64; WORDS] {
         &self.slots[number as usize & (self.slots.len() - 1)]
+    }
+
+    /// Returns the number of records that were ever appended.
+    #[inline]
+    pub(super) fn written(&self) -> u64 {
+        // Ordering: Relaxed; the number publishes nothing.
+        self.state.written.load(Relaxed)
     }
 
     /// Appends a record, and overwrites the oldest one if the ring is full. Only the one writer
@@ -130,6 +140,34 @@ impl<const WORDS: usize> Ring<WORDS> {
             lost: whole,
         }
     }
+}
+
+/// Allocates records of zeros. The system gives a large ring its pages as they are first written,
+/// so a ring that is not full takes no more memory than its records.
+fn zeroed<const WORDS: usize>(capacity: usize) -> Box<[[AtomicU64; WORDS]]> {
+    /// Whether the atomics are those of `std`, of which zeros are valid values.
+    const IS_PLAIN: bool = cfg!(not(any(
+        selvedge_loom,
+        selvedge_shuttle,
+        selvedge_count,
+        selvedge_sim,
+        selvedge_tsan
+    )));
+    let layout = Layout::array::<[AtomicU64; WORDS]>(capacity);
+    let layout = layout.expect("a ring's records do not exceed the address space");
+    if layout.size() == 0 || !IS_PLAIN {
+        let slot = |_| std::array::from_fn(|_| AtomicU64::new(0));
+        return (0..capacity).map(slot).collect();
+    }
+    // SAFETY: the size of the layout is not 0.
+    let start = unsafe { alloc_zeroed(layout) }.cast::<[AtomicU64; WORDS]>();
+    if start.is_null() {
+        handle_alloc_error(layout);
+    }
+    let slots = ptr::slice_from_raw_parts_mut(start, capacity);
+    // SAFETY: the global allocator has returned this memory for the layout of these slots. Zeros
+    // are valid values of them, and nobody else has the pointer.
+    unsafe { Box::from_raw(slots) }
 }
 
 impl<const WORDS: usize> RingCopy<WORDS> {
