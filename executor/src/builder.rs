@@ -12,11 +12,13 @@ mod monitor;
     not(any(selvedge_loom, selvedge_shuttle))
 ))]
 mod net;
+mod observe;
 
 use crate::{
     events::Polling,
     groups::GroupSettings,
     monitor::Settings as MonitorSettings,
+    observe::{environment::Views, trace::RecorderSettings},
     settings::hooks::Hooks,
     worker::{
         driver::MakeDriver,
@@ -66,6 +68,8 @@ pub struct Builder {
     /// Whether the environment turns no views of this runtime on.
     unobserved: bool,
     pub(crate) groups: GroupSettings,
+    recorder: RecorderSettings,
+    views: Views,
 }
 
 impl fmt::Debug for Builder {
@@ -128,6 +132,8 @@ impl Builder {
             no_sockets: false,
             unobserved: false,
             groups: GroupSettings::default(),
+            recorder: RecorderSettings::default(),
+            views: Views::default(),
         }
     }
 
@@ -553,11 +559,8 @@ impl Builder {
     /// spawn and the end of a task each take a lock that few threads share. Each poll of a task
     /// adds to a count, and reads the clock twice.
     ///
-    /// The environment turns the list on, too: with `SELVEDGE_OBSERVE=list`, each runtime that is
-    /// built lists its tasks. The word `dump` adds a [dump](crate::Handle::dump) at SIGQUIT, as
-    /// `Handle::dump_on_signal` does, if there is the feature `signal`. The word `record` starts
-    /// the recorder of a runtime that is built, if there is the feature `recorder`. Words have
-    /// commas between them.
+    /// The environment turns the list on, too, by `SELVEDGE_OBSERVE=list`: see
+    /// [`observe`](Self::observe).
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;

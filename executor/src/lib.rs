@@ -44,7 +44,7 @@ pub use local::{LocalEnterGuard, LocalSet, spawn_local};
 pub use net_driver::Polling;
 pub use observe::stall::Stall;
 #[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]
-pub use observe::trace::{Capture, Tracer};
+pub use observe::trace::{Capture, Recordings, Tracer};
 pub use observe::{
     dump::{DumpOutcome, TaskDump, TaskWait},
     metrics::{PollTimes, Snapshot, WorkerSnapshot},

@@ -82,6 +82,9 @@ impl Runtime {
             mem::forget(self.current_thread.take());
             return false;
         }
+        if std::thread::panicking() {
+            shared.trace.note_panic();
+        }
         // Without a wait each thread still ends by itself.
         let waits = scope::may_wait_for_end_of(shared);
         let limit = if waits { limit } else { Some(Duration::ZERO) };
@@ -97,6 +100,8 @@ impl Runtime {
         let limit = deadline.map(|at| at.saturating_duration_since(sync_shim::time::now()));
         // Without a limit the joins below are the wait.
         let ended = limit.is_none() || shared.blocking.wait(limit);
+        let limit = deadline.map(|at| at.saturating_duration_since(sync_shim::time::now()));
+        let ended = ended && (!waits || shared.trace.wait(limit));
         if ended && waits {
             shared.blocking.join();
             shared.monitor.join();
@@ -140,6 +145,7 @@ impl Shared {
             let waker = remote.unparker.waker();
             self.hooks.contain(|| waker.wake_by_ref());
         }
+        self.trace.close();
         self.end_exit();
     }
 

@@ -6,7 +6,7 @@ use crate::{
     groups::RuntimeGroups,
     local::runtime::{LocalOptions, LocalRuntime},
     monitor::Monitor,
-    observe::{environment::Views, metrics::Counters},
+    observe::metrics::Counters,
     scope,
     settings::attributes::Attributes,
     worker::{
@@ -170,10 +170,11 @@ impl Builder {
     ) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
         let mut settings = self.settings;
         let views = match self.unobserved {
-            true => Views::default(),
-            false => Views::of_environment(),
+            true => self.views,
+            false => self.views.with_environment(),
         };
-        views.change(&mut settings);
+        let mut recorder = self.recorder;
+        views.change(&mut settings, &mut recorder);
         let events_after = self.event_interval.unwrap_or(u32::MAX);
         settings.global_interval = settings.global_interval.min(events_after);
         let busy_events = self.max_busy_io_events.or(self.max_io_events);
@@ -253,12 +254,13 @@ impl Builder {
         let pool = Pool::new(threads);
         let monitor = Monitor::new(self.monitor, remotes.len(), attributes);
         let shared = Arc::new(Shared::new(
-            remotes, pool, monitor, settings, hooks, events, groups,
+            remotes, pool, monitor, settings, hooks, events, groups, recorder,
         ));
         shared.events.bind(&shared);
         #[cfg(selvedge_sim)]
         sync_shim::sim::watch(&shared);
         shared.groups.bind(shared.address());
+        shared.trace.begin(&shared);
         views.begin(&Handle::new(shared.clone()));
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =

@@ -352,6 +352,7 @@ impl<F: Future> Future for Reporting<F> {
         struct OnPanic;
         impl Drop for OnPanic {
             fn drop(&mut self) {
+                trace::note_panic_here();
                 // The scopes inside of the poll are left by now.
                 if let Some(set) = scope::polled_set() {
                     set.panicked();

@@ -39,7 +39,7 @@ use super::{
     report,
     state::{Monitor, REFUSED, RUNNING, STARTING, UNSTARTED},
 };
-use crate::{blocking, groups, scope, worker::shared::Shared};
+use crate::{blocking, groups, observe::trace, scope, worker::shared::Shared};
 use sched_monitor::{
     EndSlices, Monitor as Rounds, Remote as InjectedWork, Retake, Sample, Stall, Stalls, State,
 };
@@ -191,6 +191,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
             let hook = monitor.settings.on_stall.as_ref();
             let deliver = || reports.deliver(&shared, stall, hook);
             shared.hooks.contain(deliver);
+            shared.trace.note_stall();
         }
     };
     let settings = &shared.monitor.settings;
@@ -200,10 +201,11 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     let rounds = Rounds::new(Workers(shared.clone()))
         .duty(Retake::new(has_work, hand_over))
         .duty(end);
-    groups::watch(rounds, shared)
+    let rounds = groups::watch(rounds, shared)
         .duty(InjectedWork::new(injected, make_all_look))
-        .duty(PollOverdue::new(shared.clone()))
-        .duty(stalls)
+        .duty(PollOverdue::new(shared.clone()));
+    // The observer records a long poll before its report leads to a save.
+    trace::watch(rounds, shared).duty(stalls)
 }
 
 impl Shared {

@@ -17,5 +17,5 @@ mod simulated;
 
 pub(crate) use hooks::*;
 #[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]
-pub use hooks::{Capture, Tracer};
+pub use hooks::{Capture, Recordings, Tracer};
 pub(crate) use task_trace::{TaskKind, enabled, trace};

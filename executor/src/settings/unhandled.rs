@@ -1,7 +1,8 @@
 //! Panics that tasks and closures report to their runtime, and the shutdown that these may cause.
 //!
 //! Tasks and closures report panics only if the builder has a panic hook or a policy other than
-//! `Ignore`. Only then does each have a `PanicReporter`, a counted reference to the runtime.
+//! `Ignore`, or if a panic leads to a saved recording. Only then does each have a `PanicReporter`,
+//! a counted reference to the runtime.
 //!
 //! With [`UnhandledPanic::Shutdown`] a panic ends each `block_on` that waits in the runtime. One
 //! lock guards whether there was such a panic, and the wakers of the waiting `block_on`s:
@@ -41,7 +42,7 @@ use lock::Waiting;
 impl PanicReporter {
     /// Returns a reporter if panics are reported in this runtime.
     pub(crate) fn by(shared: &Arc<Shared>) -> Option<Self> {
-        let observed = shared.hooks.observe_panics();
+        let observed = shared.hooks.observe_panics() || shared.trace.saves_on_panic();
         observed.then(|| Self(shared.clone()))
     }
 }
@@ -53,6 +54,7 @@ impl OnPanic for PanicReporter {
     /// or in none.
     fn panicked(&self, payload: &(dyn Any + Send)) {
         let Self(shared) = self;
+        shared.trace.note_panic();
         let is_current = scope::current().is_some_and(|here| Arc::ptr_eq(&here, shared));
         let entered = (!is_current).then(|| Entered::enter(shared.clone()));
         shared.hooks.panicked(payload);

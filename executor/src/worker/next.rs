@@ -145,6 +145,7 @@ impl Core {
     }
 
     fn at_interval(&self) -> Option<Task> {
+        self.shared.trace.go_on();
         // A task in an ended slice would be refused its first operation.
         if !self.slice.get().need_preempt() {
             if let Some(task) = self.look_again() {

@@ -25,7 +25,7 @@ use crate::{
     observe::{
         metrics::Counters,
         task_list::{Listed, TaskList},
-        trace::Trace,
+        trace::{RecorderSettings, Trace},
     },
     settings::{exits::Exits, hooks::Hooks, unhandled::Unhandled},
     worker::{
@@ -136,7 +136,6 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
     pub(crate) tasks: Arc<TaskList>,
-    #[allow(dead_code, reason = "nothing reads it without the feature `recorder`")]
     pub(crate) trace: Trace,
     pub(crate) ended_outside: CachePadded<AtomicU64>,
     pub(crate) id: RuntimeId,
@@ -180,9 +179,10 @@ impl Shared {
         hooks: Arc<Hooks>,
         events: Events,
         groups: RuntimeGroups,
+        recorder: RecorderSettings,
     ) -> Self {
         let workers = remotes.len();
-        let trace = Trace::new(workers);
+        let trace = Trace::new(workers, recorder);
         Self {
             groups,
             injector: Injectors::new(workers, settings.injector_shards),

@@ -41,8 +41,9 @@ impl Schedule for Scheduler {
     /// is dropped.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         let attached = task.metadata::<Attached>();
-        if let Some(by) = attached.and_then(|attached| attached.reporter.as_ref()) {
-            by.panicked(payload);
+        match attached.and_then(|attached| attached.reporter.as_ref()) {
+            Some(by) => by.panicked(payload),
+            None => trace::note_panic_here(),
         }
     }
 

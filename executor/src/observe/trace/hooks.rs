@@ -1,17 +1,24 @@
 //! The hooks of the recorder, in builds that have it.
+mod folder;
 mod lanes;
+mod observer;
+mod recordings;
+mod saver;
 mod tracer;
 
-pub(crate) use lanes::Trace;
-pub use {task_trace::recorder::Capture, tracer::Tracer};
+pub(crate) use {lanes::Trace, observer::watch, recordings::RecorderSettings};
+pub use {recordings::Recordings, task_trace::recorder::Capture, tracer::Tracer};
 
 use super::simulated;
-use crate::worker::{
-    context::with_core,
-    core::Core,
-    queue::Stealer,
-    scheduler::{Scheduler, Task},
-    shared::{Remote, Shared},
+use crate::{
+    scope,
+    worker::{
+        context::with_core,
+        core::Core,
+        queue::Stealer,
+        scheduler::{Scheduler, Task},
+        shared::{Remote, Shared},
+    },
 };
 use lanes::number;
 use std::{cell::Cell, panic::Location};
@@ -49,8 +56,16 @@ fn on_lane(shared: &Shared, f: impl FnOnce(&Lane)) {
     let recorder = shared.trace.recorder();
     let own = |core: &Core| std::ptr::eq(&*core.shared, shared).then_some(core.index);
     match with_core(own).flatten() {
-        Some(index) => f(recorder.worker(index)),
+        Some(index) => recorder.with_worker(index, f),
         None => recorder.with_thread(f),
+    }
+}
+
+/// Notes that user code has panicked on this thread, for its current runtime.
+#[cold]
+pub(crate) fn note_panic_here() {
+    if let Some(shared) = scope::current() {
+        shared.trace.note_panic();
     }
 }
 
@@ -170,6 +185,7 @@ pub(crate) fn park(core: &Core) {
 }
 
 pub(crate) fn unpark(core: &Core) {
+    core.shared.trace.go_on();
     let notified = core.idle_state.notified_at.get() == Some(core.counters().polls.get());
     record(core, |lane| lane.record(Event::Unpark { notified }));
 }

@@ -7,7 +7,8 @@ use crate::worker::{
     scheduler::{Scheduler, Task},
     shared::{Remote, Shared},
 };
-use std::panic::Location;
+use sched_monitor::{Monitor, Workers};
+use std::{panic::Location, time::Duration};
 use sync_shim::sync::Arc;
 use task_header::{Id, Ran, WakeKind};
 
@@ -101,6 +102,18 @@ pub(crate) fn notify(_: &Shared, worker: usize) {
     simulated::of_scheduler("notify", worker);
 }
 
+/// Settings of the recorder, which there is none of.
+#[derive(Clone, Default)]
+pub(crate) struct RecorderSettings {}
+
+#[inline(always)]
+pub(crate) fn watch<W: Workers>(monitor: Monitor<W>, _: &Arc<Shared>) -> Monitor<W> {
+    monitor
+}
+
+#[inline(always)]
+pub(crate) fn note_panic_here() {}
+
 pub(crate) struct Trace;
 
 macro_rules! nothing_of_a_worker {
@@ -114,8 +127,18 @@ macro_rules! nothing_of_a_worker {
 
 impl Trace {
     #[inline(always)]
-    pub(crate) fn new(_: usize) -> Self {
+    pub(crate) fn new(_: usize, _: RecorderSettings) -> Self {
         Self
+    }
+
+    #[inline(always)]
+    pub(crate) fn saves_on_panic(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    pub(crate) fn wait(&self, _: Option<Duration>) -> bool {
+        true
     }
 
     #[inline(always)]
@@ -128,5 +151,10 @@ impl Trace {
         overflow(usize);
         slice(usize);
         forced_yield(usize);
+        begin(&Arc<Shared>);
+        note_stall();
+        note_panic();
+        close();
+        go_on();
     }
 }

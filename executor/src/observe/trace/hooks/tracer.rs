@@ -1,11 +1,8 @@
 //! `Tracer`: starts and stops the recorder of a runtime, and saves the recorded events.
 use super::Capture;
 use crate::Handle;
-use std::{io, path::Path};
+use std::{io, path::Path, time::Duration};
 use task_trace::recorder::Recorder;
-
-/// The number of events for which a worker has room, unless the user chooses another.
-const EVENTS: usize = 1 << 16;
 
 /// The recorder of a runtime's events: spawns, polls, wakes, steals and sleeps, with a lane for
 /// each worker.
@@ -13,6 +10,9 @@ const EVENTS: usize = 1 << 16;
 /// Each worker records into a buffer of its own, without a lock and without a read-modify-write.
 /// The buffer keeps the newest events. So the recorder may run for as long as you like, and you may
 /// save the events when something was slow.
+///
+/// To have it run from the first poll on, see
+/// [`Builder::flight_recorder`](crate::Builder::flight_recorder).
 ///
 /// While the recorder is off, an event costs a load and a branch. While it is on, an event costs a
 /// reading of the clock and six stores. The begin and the end of a poll are one event each, and
@@ -62,34 +62,28 @@ impl Tracer {
         self.0.shared().trace.recorder()
     }
 
-    /// Starts recording, with room for 65,536 events (2 MiB) for each worker.
-    pub fn start(&self) {
-        self.start_with_room(EVENTS);
-    }
-
-    /// Starts recording, with room for `events` events of 32 bytes for each worker.
+    /// Starts recording. A later start drops the events that were recorded before.
     ///
-    /// Only the first start of a runtime's recorder makes room. A later start ignores `events`,
-    /// keeps the room that there is, and drops the events that were recorded before.
+    /// The first start makes room for 65,536 events (2 MiB) for each worker, unless the builder has
+    /// set [the memory](crate::Builder::flight_recorder_memory). A
+    /// [flight recorder](crate::Builder::flight_recorder) has started already, with the room and the
+    /// limit that it has.
     ///
     /// ```
-    /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
+    /// let builder = selvedge_executor::Builder::new().workers(1).flight_recorder_memory(32 << 10);
+    /// let runtime = builder.build()?;
     /// let tracer = runtime.handle().trace();
-    /// tracer.start_with_room(16);
-    /// for _ in 0..100 {
+    /// tracer.start();
+    /// for _ in 0..2_000 {
     ///     runtime.block_on(runtime.spawn(async {})).unwrap();
     /// }
     /// let capture = tracer.capture();
     /// let worker = &capture.lanes()[0];
-    /// assert!(worker.events.len() <= 16 && worker.lost > 100);
+    /// assert!(worker.events.len() <= 1_024 && worker.lost > 1_024);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    ///
-    /// # Panics
-    /// If `events` is not a power of two.
-    #[track_caller]
-    pub fn start_with_room(&self, events: usize) {
-        self.recorder().start(events);
+    pub fn start(&self) {
+        self.0.shared().trace.start();
     }
 
     /// Stops recording. The recorded events stay until the next start.
@@ -97,9 +91,9 @@ impl Tracer {
         self.recorder().stop();
     }
 
-    /// Returns whether events are recorded.
+    /// Returns whether events are recorded: since a start, and until a stop.
     pub fn is_on(&self) -> bool {
-        self.recorder().is_on()
+        self.recorder().is_on() || self.recorder().is_paused()
     }
 
     /// Copies what was recorded since the start. The workers go on meanwhile.
@@ -118,6 +112,44 @@ impl Tracer {
     /// ```
     pub fn capture(&self) -> Capture {
         self.recorder().capture()
+    }
+
+    /// Copies what was recorded in the last so long, but nothing from before the start. A poll or a
+    /// sleep that was in progress then is whole, if its begin was not overwritten. Event times count
+    /// from the start.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let keep = Duration::from_secs(30);
+    /// let runtime = selvedge_executor::Builder::new().workers(1).flight_recorder(keep).build()?;
+    /// runtime.block_on(runtime.spawn(async {})).unwrap();
+    /// let tracer = runtime.handle().trace();
+    /// let (all, none) = (tracer.capture_last(Duration::MAX), tracer.capture_last(Duration::ZERO));
+    /// assert!(all.lanes()[0].events.len() > none.lanes()[0].events.len());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn capture_last(&self, last: Duration) -> Capture {
+        self.recorder().capture_last(last)
+    }
+
+    /// Saves what [`capture_last`](Self::capture_last) copies, as [`save`](Self::save) does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let keep = Duration::from_secs(30);
+    /// let runtime = selvedge_executor::Builder::new().workers(1).flight_recorder(keep).build()?;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let file = folder.path().join("last.json");
+    /// runtime.handle().trace().save_last(&file, Duration::from_secs(5))?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save_last(&self, path: impl AsRef<Path>, last: Duration) -> io::Result<()> {
+        self.capture_last(last).save(path)
     }
 
     /// Saves what was recorded since the start: as a page of HTML if the name ends in `.html`, or
