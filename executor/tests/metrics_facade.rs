@@ -4,9 +4,9 @@ use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
     Unit,
 };
-use selvedge_executor::{Builder, spawn_in};
+use selvedge_executor::{Builder, Snapshot, spawn_in};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -15,7 +15,7 @@ use std::{
 type Values = Arc<Mutex<BTreeMap<String, f64>>>;
 
 #[derive(Default)]
-struct Keeper(Values);
+struct Keeper(Values, Mutex<BTreeMap<String, Unit>>);
 
 /// A metric of a keeper.
 struct Kept(Values, String);
@@ -51,6 +51,12 @@ impl GaugeFn for Kept {
 }
 
 impl Keeper {
+    fn describe(&self, name: KeyName, unit: Option<Unit>, words: SharedString) {
+        assert!(words.ends_with('.'), "{}: {words}", name.as_str());
+        let before = (self.1.lock().unwrap()).insert(name.as_str().to_owned(), unit.unwrap());
+        assert_eq!(before, None, "{}", name.as_str());
+    }
+
     fn kept(&self, key: &Key) -> Arc<Kept> {
         let labels = key
             .labels()
@@ -61,8 +67,14 @@ impl Keeper {
 }
 
 impl Recorder for Keeper {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_counter(&self, name: KeyName, unit: Option<Unit>, words: SharedString) {
+        self.describe(name, unit, words);
+    }
+
+    fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, words: SharedString) {
+        self.describe(name, unit, words);
+    }
+
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
@@ -97,24 +109,34 @@ fn recorder_gets_the_numbers_of_a_snapshot() {
         let value = values.get(name);
         *value.unwrap_or_else(|| panic!("{name} is not among {:?}", values.keys()))
     };
-    assert_eq!(value("selvedge_spawns runtime=test"), 10.0);
-    assert_eq!(value("selvedge_polls runtime=test"), snapshot.polls as f64);
-    assert_eq!(value("selvedge_workers runtime=test"), 2.0);
-    assert_eq!(value("selvedge_monitor_refusals runtime=test"), 1.0);
-    let longest = value("selvedge_longest_remote_wait_nanoseconds runtime=test");
-    assert_eq!(longest, 3_000.0);
+    assert_eq!(value("selvedge.runtime.spawns selvedge.runtime=test"), 10.0);
+    assert_eq!(
+        value("selvedge.runtime.polls selvedge.runtime=test"),
+        snapshot.polls as f64
+    );
+    assert_eq!(value("selvedge.worker.count selvedge.runtime=test"), 2.0);
+    assert_eq!(
+        value("selvedge.monitor.refusals selvedge.runtime=test"),
+        1.0
+    );
+    let longest = value("selvedge.injector.longest_wait.time selvedge.runtime=test");
+    assert_eq!(longest, 3e-6);
     let sum = |name: &str, group: &str| -> f64 {
         (0..2)
-            .map(|worker| value(&format!("{name} runtime=test{group} worker={worker}")))
+            .map(|worker| {
+                value(&format!(
+                    "{name} selvedge.runtime=test{group} selvedge.worker={worker}"
+                ))
+            })
             .sum()
     };
-    assert_eq!(sum("selvedge_worker_polls", ""), snapshot.polls as f64);
+    assert_eq!(sum("selvedge.worker.polls", ""), snapshot.polls as f64);
     assert_eq!(
-        value("selvedge_group_shares runtime=test group=batch"),
+        value("selvedge.group.shares selvedge.runtime=test selvedge.group=batch"),
         50.0
     );
     assert_eq!(
-        value("selvedge_group_shares runtime=test group=main"),
+        value("selvedge.group.shares selvedge.runtime=test selvedge.group=main"),
         1000.0
     );
     let group = snapshot
@@ -122,15 +144,24 @@ fn recorder_gets_the_numbers_of_a_snapshot() {
         .iter()
         .find(|group| group.name == "batch")
         .unwrap();
-    let sum = |name| sum(name, " group=batch");
-    assert_eq!(
-        sum("selvedge_group_runtime_nanoseconds"),
-        group.runtime.as_nanos() as f64
-    );
-    assert_eq!(
-        sum("selvedge_group_waiting_nanoseconds"),
-        group.waiting.as_nanos() as f64
-    );
-    assert_eq!(sum("selvedge_group_queued"), group.queued as f64);
-    assert!(sum("selvedge_group_turns") > 0.0);
+    let sum = |name| sum(name, " selvedge.group=batch");
+    let is_near = |one: f64, other: Duration| (one - other.as_secs_f64()).abs() < 1e-9;
+    assert!(is_near(sum("selvedge.group.running.time"), group.runtime));
+    assert!(is_near(sum("selvedge.group.waiting.time"), group.waiting));
+    assert_eq!(sum("selvedge.group.queue.length"), group.queued as f64);
+    assert!(sum("selvedge.group.turns") > 0.0);
+    let got = "selvedge.group.shares.got selvedge.runtime=test selvedge.group=batch";
+    assert_eq!(value(got), group.shares_got as f64);
+    // Each metric has a description, and there is none of a metric that is not recorded.
+    metrics::with_local_recorder(&keeper, Snapshot::describe);
+    let names: BTreeSet<_> = values
+        .keys()
+        .map(|key| key.split(' ').next().unwrap())
+        .collect();
+    let described = keeper.1.lock().unwrap();
+    let described_names: BTreeSet<_> = described.keys().map(String::as_str).collect();
+    assert_eq!(names, described_names);
+    for (name, unit) in described.iter() {
+        assert_eq!(*unit == Unit::Seconds, name.ends_with(".time"), "{name}");
+    }
 }

@@ -390,6 +390,68 @@ fn each_signal_is_saved() {
     assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
 }
 
+/// A program that was not prepared, and that the next test runs. Otherwise it does nothing.
+#[test]
+fn unprepared_program_has_trouble() {
+    if std::env::var_os("SELVEDGE_OBSERVE").is_none() {
+        return;
+    }
+    let runtime = Builder::new().workers(2).build().unwrap();
+    let stalls = runtime.spawn(async { thread::sleep(Duration::from_millis(200)) });
+    runtime.block_on(stalls).unwrap();
+    assert!(
+        runtime
+            .block_on(runtime.spawn(async { panic!("on purpose") }))
+            .is_err()
+    );
+    runtime.block_on(std::future::pending::<()>());
+}
+
+/// Fails if `SELVEDGE_OBSERVE=record` alone leaves no file of a stall, of a panic or of a signal.
+#[cfg(all(unix, feature = "signal"))]
+#[test]
+fn environment_turns_the_recorder_on() {
+    use std::process::{Command, Stdio};
+
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("new");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "unprepared_program_has_trouble"])
+        .env("SELVEDGE_OBSERVE", format!("record={}", below.display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let file_of = |reason: &str| {
+        let is_one = |path: &PathBuf| path.to_str().unwrap().ends_with(&format!("-{reason}.json"));
+        let entries = fs::read_dir(&below).into_iter().flatten();
+        let path = entries.map(|entry| entry.unwrap().path()).find(is_one)?;
+        let file = json(&path);
+        assert_eq!(file["otherData"]["saved because of"], format!("a {reason}"));
+        Some(file)
+    };
+    let wait_for = |reason: &str, meanwhile: &dyn Fn()| loop {
+        if let Some(file) = file_of(reason) {
+            break file;
+        }
+        meanwhile();
+        thread::sleep(Duration::from_millis(20));
+    };
+    let stall = wait_for("stall", &|| ());
+    let events = stall["traceEvents"].as_array().unwrap();
+    assert!(events.iter().any(|event| event["cat"] == "long"), "{stall}");
+    wait_for("panic", &|| ());
+    let pid = child.id().try_into().unwrap();
+    // SAFETY: the child was not waited for, so the number is still that of the child.
+    wait_for("signal", &|| {
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGQUIT) }, 0)
+    });
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("selvedge: saved a recording: "), "{said}");
+}
+
 /// The monitor sees, by the system's count, that a worker's thread had no CPU.
 #[cfg(target_os = "linux")]
 #[test]

@@ -40,11 +40,13 @@ struct Settings {
     start_paused: Option<(bool, Span)>,
     unhandled_panic: Option<UnhandledPanic>,
     name: Option<LitStr>,
+    observe: Option<LitStr>,
     path: Path,
 }
 
 /// The names of the arguments, for the messages of errors.
-const ARGUMENTS: &str = "flavor, worker_threads, start_paused, unhandled_panic, name and crate";
+const ARGUMENTS: &str = "flavor, worker_threads, start_paused, unhandled_panic, name, observe \
+     and crate";
 
 /// Expands the attribute. `path` is that of the crate with the runtime, unless an argument names
 /// another one.
@@ -105,6 +107,9 @@ fn in_a_runtime(
         builder = quote! {
             #builder.unhandled_panic(#path::runtime::UnhandledPanic::#policy)
         };
+    }
+    if let Some(words) = &settings.observe {
+        builder = quote_spanned! { words.span() => #builder.observe(#words) };
     }
     if let Some(name) = &settings.name {
         builder = quote! { #builder.name(#name) };
@@ -172,13 +177,20 @@ impl Settings {
             start_paused: None,
             unhandled_panic: None,
             name: None,
+            observe: None,
             path: syn::parse_str(path)?,
         };
         let arguments = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(arguments)?;
         let mut seen: Vec<String> = Vec::new();
         for argument in &arguments {
-            let Meta::NameValue(MetaNameValue { path, value, .. }) = argument else {
-                return Err(Error::new(argument.span(), no_value(argument)));
+            let all = Expr::Lit(ExprLit {
+                attrs: Vec::new(),
+                lit: Lit::Str(LitStr::new("all", argument.span())),
+            });
+            let (path, value) = match argument {
+                Meta::NameValue(MetaNameValue { path, value, .. }) => (path, value),
+                Meta::Path(path) if path.is_ident("observe") => (path, &all),
+                _ => return Err(Error::new(argument.span(), no_value(argument))),
             };
             let name = path.segments.last().map(|last| last.ident.to_string());
             let name = name
@@ -193,6 +205,7 @@ impl Settings {
                 "start_paused" => settings.start_paused = Some((flag(value)?, path.span())),
                 "unhandled_panic" => settings.unhandled_panic = Some(unhandled_panic(value)?),
                 "name" => settings.name = Some(runtime_name(value)?),
+                "observe" => settings.observe = Some(views(value)?),
                 "crate" => settings.path = text(value)?.parse()?,
                 _ => {
                     let what = format!("unknown argument: there are {ARGUMENTS}");
@@ -269,6 +282,26 @@ fn runtime_name(value: &Expr) -> Result<LitStr> {
         return Err(Error::new(value.span(), what));
     }
     Ok(name.clone())
+}
+
+/// Returns the words of the views. The builder would panic at an unknown one.
+fn views(value: &Expr) -> Result<LitStr> {
+    let words = text(value)?;
+    let given = words.value();
+    for word in given.split(',').map(str::trim) {
+        let is_known = match word.split_once('=') {
+            None => ["list", "dump", "record", "all"].contains(&word),
+            Some((name, folder)) => name == "record" && !folder.is_empty(),
+        };
+        if !is_known {
+            let what = format!(
+                "no view `{word}`: there are list, dump, record, record=FOLDER and all, with \
+                 commas between them"
+            );
+            return Err(Error::new(value.span(), what));
+        }
+    }
+    Ok(words.clone())
 }
 
 fn workers(value: &Expr) -> Result<usize> {

@@ -47,7 +47,7 @@ pub use selvedge_executor::{
 };
 #[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]
 #[doc(inline)]
-pub use selvedge_executor::{Capture, Tracer};
+pub use selvedge_executor::{Capture, Recordings, Tracer};
 #[cfg(feature = "macros")]
 pub use selvedge_macros::{main, test};
 #[doc(inline)]

@@ -23,6 +23,14 @@ async fn test_runs_tasks_on_workers() {
     assert_eq!(selvedge::Handle::current().snapshot().workers, 2);
 }
 
+#[selvedge::test(observe = "list")]
+async fn view_of_the_attribute_is_on() {
+    let handle = selvedge::Handle::current();
+    let task = selvedge::spawn(std::future::pending::<()>());
+    assert_eq!(handle.tasks().map(|tasks| tasks.len()), Some(1));
+    drop(task);
+}
+
 #[selvedge::test]
 async fn body_may_hold_values_that_are_not_send() {
     let count = Rc::new(Cell::new(1));

@@ -68,7 +68,7 @@ use sync_shim::{
     atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     sync::{Arc, Mutex},
 };
-use windows::{Next, Windows};
+use windows::{Allowed, Next, Rule, Windows};
 
 /// The number of lanes of ended threads that a recorder keeps.
 const ENDED_LANES: usize = 64;
@@ -89,6 +89,8 @@ pub struct Recorder {
     clock: Clock,
     /// The capacity of a worker's ring in events. Set by the first start.
     capacity: OnceLock<usize>,
+    /// That of its sparse ring. Set by the first start with a limit.
+    sparse: OnceLock<usize>,
     places: Places,
     workers: Box<[Lane]>,
     others: Mutex<Vec<Arc<Lane>>>,
@@ -113,6 +115,7 @@ impl Recorder {
             windows: Mutex::new(Windows::new()),
             since: AtomicU64::new(0),
             capacity: OnceLock::new(),
+            sparse: OnceLock::new(),
             workers: (0..workers).map(lane).collect(),
             others: Mutex::new(Vec::new()),
             identity: Arc::new(()),
@@ -139,20 +142,28 @@ impl Recorder {
     /// If `capacity` is not a power of two, or if that many events exceed the address space.
     #[track_caller]
     pub fn start(&self, capacity: usize) {
+        check(capacity);
         self.start_windows(capacity, None);
     }
 
-    /// Starts to record, as [`start`](Self::start) does, in at most this part of each lane's time.
+    /// Starts to record, for as long as the scheduler runs: in at most this part of each lane's
+    /// time, and so that the recording goes back for the time `keep`.
     ///
     /// While the events come so fast that they would cost more, the recorder pauses. The scheduler
-    /// calls [`go_on`](Self::go_on) from time to time, which ends a pause. So a capture has short
-    /// whole parts of all lanes, with gaps between them. The start measures the cost of an event.
+    /// calls [`go_on`](Self::go_on) from time to time, which ends a pause. So the recorder records
+    /// in short windows, which are whole in all lanes, with gaps between them. The start measures
+    /// the cost of an event.
+    ///
+    /// The first start gives a half of the room to the newest events, and a half to those of some
+    /// windows: so few that they go back for the time `keep`. A thread that is no worker has little
+    /// room, and its lane may go back less far.
     ///
     /// ```
+    /// use std::time::Duration;
     /// use task_trace::recorder::{Event, Recorder};
     ///
     /// let recorder = Recorder::new(1);
-    /// recorder.start_limited(1 << 15, 0.001);
+    /// recorder.start_limited(1 << 15, 0.001, Duration::from_secs(10));
     /// while recorder.is_on() {
     ///     recorder.with_worker(0, |lane| lane.record(Event::Overflow));
     /// }
@@ -165,33 +176,34 @@ impl Recorder {
     /// # Panics
     /// As `start` does, and if `part` is not above 0 and up to 1.
     #[track_caller]
-    pub fn start_limited(&self, capacity: usize, part: f64) {
-        self.start_windows(capacity, Some(windows::period(part, &self.clock)));
+    pub fn start_limited(&self, capacity: usize, part: f64, keep: Duration) {
+        check(capacity);
+        let half = (capacity / 2).max(1);
+        let half = *self.sparse.get_or_init(|| half);
+        for lane in &self.workers {
+            lane.allocate_sparse(half);
+        }
+        self.start_windows(half, Some(Rule::new(half, part, keep, &self.clock)));
     }
 
-    #[track_caller]
-    fn start_windows(&self, capacity: usize, period: Option<u64>) {
-        assert!(
-            capacity.is_power_of_two() && capacity <= MOST,
-            "a ring's capacity is a power of two up to {MOST}, not {capacity}"
-        );
+    fn start_windows(&self, capacity: usize, rule: Option<Rule>) {
         let capacity = *self.capacity.get_or_init(|| capacity);
         for lane in &self.workers {
             lane.prepare(capacity);
         }
         let mut windows = self.windows.lock();
         let now = self.clock.now();
-        let events = windows.start(period, now);
+        let allowed = windows.start(rule, now);
         // Ordering: Relaxed; `since` is compared with the events' ticks, and publishes nothing.
         self.since.store(now, Relaxed);
-        self.open(events);
+        self.open(allowed);
     }
 
     /// Lets each lane record this many events. The caller holds the lock of the windows.
-    fn open(&self, events: u64) {
-        self.workers.iter().for_each(|lane| lane.allow(events));
+    fn open(&self, allowed: Allowed) {
+        self.workers.iter().for_each(|lane| lane.allow(allowed));
         let others = self.others.lock();
-        others.iter().for_each(|lane| lane.allow(events));
+        others.iter().for_each(|lane| lane.allow(allowed));
         // Ordering: Relaxed, as in `go_on`.
         self.paused_until.store(0, Relaxed);
         // Ordering: Relaxed; as in `is_on`.
@@ -209,7 +221,7 @@ impl Recorder {
         }
         match windows.end(self.clock.now()) {
             Next::Nothing => {}
-            Next::Window(events) => self.open(events),
+            Next::Window(allowed) => self.open(allowed),
             Next::Pause(until) => {
                 // Ordering: Relaxed; as in `is_on`.
                 self.on.store(false, Relaxed);
@@ -239,9 +251,9 @@ impl Recorder {
             return;
         }
         let mut windows = self.windows.lock();
-        if let Some(events) = windows.go_on(now) {
+        if let Some(allowed) = windows.go_on(now) {
             self.workers.iter().for_each(Lane::forget_poll);
-            self.open(events);
+            self.open(allowed);
         }
     }
 
@@ -253,8 +265,7 @@ impl Recorder {
 
     /// Stops recording. The events stay until the next start.
     pub fn stop(&self) {
-        let mut windows = self.windows.lock();
-        windows.stop(self.clock.now());
+        let _windows = self.windows.lock();
         // Ordering: Relaxed, as in `go_on`.
         self.paused_until.store(0, Relaxed);
         // Ordering: Relaxed; as in `is_on`.
@@ -326,6 +337,9 @@ impl Recorder {
         if let Some(capacity) = self.capacity.get() {
             lane.allocate((capacity / 16).max(1));
         }
+        if let Some(capacity) = self.sparse.get() {
+            lane.allocate_sparse((capacity / 16).max(1));
+        }
     }
 
     fn add_thread(&self) -> Arc<Lane> {
@@ -383,11 +397,21 @@ impl Recorder {
             .map(|(_, lane)| (lane.events(), lane.names()))
             .collect();
         let end = self.clock.now();
-        let gaps = self.windows.lock().gaps(end);
+        // The recent events of all workers go back to here.
+        let oldest = |lane: &[RingCopy<4>; 2]| {
+            let [recent, _] = lane;
+            let oldest = recent.records.first().filter(|_| recent.lost > 0);
+            oldest.map_or(since, lane::tick)
+        };
+        let workers = copies[..self.workers.len()].iter();
+        let cut = workers.map(|(events, _)| oldest(events)).max();
+        let cut = cut.unwrap_or(since).max(since);
+        let gaps = self.windows.lock().gaps(since, cut, end);
         let first = end.saturating_sub(self.clock.ticks(last)).max(since);
         let places = self.places.lock().clone();
         let times = Times {
             since,
+            cut,
             first,
             end,
             gaps,
@@ -398,6 +422,14 @@ impl Recorder {
         }
         capture.finish()
     }
+}
+
+#[track_caller]
+fn check(capacity: usize) {
+    assert!(
+        capacity.is_power_of_two() && capacity <= MOST,
+        "a ring's capacity is a power of two up to {MOST}, not {capacity}"
+    );
 }
 
 impl fmt::Debug for Recorder {

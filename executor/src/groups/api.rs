@@ -105,6 +105,23 @@ impl SchedulingGroup {
         *self.group.name.lock() = name.into();
     }
 
+    /// Returns the group's counters, with the shares that it got. Costs as much as the counters of
+    /// all groups, because the shares that it got depend on its siblings.
+    ///
+    /// ```
+    /// use selvedge_executor::spawn_in;
+    ///
+    /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
+    /// let group = runtime.group("batch").shares(200).build().unwrap();
+    /// runtime.block_on(spawn_in(&group, async {}).unwrap()).unwrap();
+    /// let metrics = group.metrics();
+    /// assert_eq!((&*metrics.name, metrics.shares, metrics.tasks), ("batch", 200, 0));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn metrics(&self) -> crate::GroupSnapshot {
+        self.handle.shared().groups.snapshot_of(&self.group)
+    }
+
     /// Returns the shares.
     pub fn shares(&self) -> u32 {
         self.group.shares().get()

@@ -1,6 +1,6 @@
 //! The counters of groups, for snapshots.
 use super::{Groups, group::Group};
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 /// Counters of one scheduling group so far: the sums over the workers, and the counters of each
 /// worker.
@@ -17,7 +17,7 @@ use std::{fmt, sync::Arc, time::Duration};
 /// let metrics = runtime.snapshot();
 /// let batch = metrics.groups.iter().find(|group| group.name == "batch").unwrap();
 /// assert_eq!((batch.shares, batch.tasks, batch.queued), (200, 0, 0));
-/// assert!(batch.to_string().starts_with("batch: shares 200, tasks 0"));
+/// assert!(batch.to_string().starts_with("batch: shares 200, got "));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,8 +26,13 @@ use std::{fmt, sync::Arc, time::Duration};
 pub struct GroupSnapshot {
     /// The name.
     pub name: String,
-    /// The shares.
+    /// The shares that the group is to have.
     pub shares: u32,
+    /// The shares that the group's time so far amounts to: its part of the runtime of its siblings
+    /// and itself, times the sum of their shares. A group that always has tasks to run, among
+    /// siblings that do, gets about its shares. Less than its shares also means that it had nothing
+    /// to run. Compare [`starving`](Self::starving).
+    pub shares_got: u64,
     /// The [goal for latency](crate::GroupBuilder::latency).
     pub latency: Option<Duration>,
     /// The name of the parent.
@@ -88,10 +93,36 @@ impl Groups {
         if !self.is_used() {
             return Vec::new();
         }
-        self.all()
-            .iter()
-            .map(|group| self.snapshot(group))
-            .collect()
+        let counted = self.counted(self.all());
+        counted.into_iter().map(|(_, snapshot)| snapshot).collect()
+    }
+
+    /// The counters of one group.
+    pub(super) fn snapshot_of(&self, group: &Arc<Group>) -> GroupSnapshot {
+        let counted = self.counted(self.all());
+        let own = counted.into_iter().find(|(one, _)| Arc::ptr_eq(one, group));
+        // A group that was destroyed has no siblings any more.
+        own.map_or_else(|| self.snapshot(group), |(_, snapshot)| snapshot)
+    }
+
+    /// The counters of all groups, with the shares that they got.
+    fn counted(&self, all: Vec<Arc<Group>>) -> Vec<(Arc<Group>, GroupSnapshot)> {
+        let parent = |group: &Group| group.parent.as_ref().map(Arc::as_ptr);
+        let mut sums = HashMap::<_, (u128, u128)>::new();
+        let count = |group: Arc<Group>| {
+            let snapshot = self.snapshot(&group);
+            let (shares, runtime) = sums.entry(parent(&group)).or_default();
+            *shares += u128::from(snapshot.shares);
+            *runtime += snapshot.runtime.as_nanos();
+            (group, snapshot)
+        };
+        let mut counted: Vec<_> = all.into_iter().map(count).collect();
+        for (group, snapshot) in &mut counted {
+            let (shares, runtime) = sums[&parent(group)];
+            let got = snapshot.runtime.as_nanos().saturating_mul(shares) / runtime.max(1);
+            snapshot.shares_got = u64::try_from(got).unwrap_or(u64::MAX);
+        }
+        counted
     }
 
     /// The name of the group whose turn it is on a worker, if a group was ever built.
@@ -151,10 +182,11 @@ impl fmt::Display for GroupSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: shares {}, tasks {}, queued {}, runtime {:?}, waiting {:?}, starving {:?}, \
+            "{}: shares {}, got {}, tasks {}, queued {}, runtime {:?}, waiting {:?}, starving {:?}, \
              violations {}",
             self.name,
             self.shares,
+            self.shares_got,
             self.tasks,
             self.queued,
             self.runtime,

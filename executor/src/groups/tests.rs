@@ -160,6 +160,54 @@ fn main_shares_its_time_with_the_groups() {
     one.end();
 }
 
+/// Fails if the shares that a group got are those of its time among all groups, and not only its
+/// siblings, or if a group without work counts.
+#[test]
+fn metrics_of_a_group_have_the_shares_that_it_got() {
+    let mut one = OneWorker::new();
+    let (a, b) = (one.group("a", 100), one.group("b", 300));
+    let idle = one.group("idle", 600);
+    let child = one.runtime.group("child").shares(7).parent(&a);
+    let child = child.build().unwrap();
+    assert_eq!(child.metrics().shares_got, 0);
+    one.load(&child, 1, 10 * US);
+    one.load(&b, 1, 10 * US);
+    one.run_until(1000 * MS);
+    // Of 1000 shares of main, 100, 300 and 600, as much as the time of 1 and 3 parts.
+    let [child, a, b, idle] = [child, a, b, idle].map(|group| group.metrics());
+    assert_eq!((child.shares, child.shares_got), (7, 7));
+    assert_near(a.shares_got, 500, 2);
+    assert_near(b.shares_got, 1500, 2);
+    assert_eq!(
+        (&*idle.name, idle.shares, idle.shares_got),
+        ("idle", 600, 0)
+    );
+    let sum: u64 = one
+        .runtime
+        .snapshot()
+        .groups
+        .iter()
+        .map(|group| group.shares_got)
+        .sum();
+    assert_near(sum, 2007, 1);
+    one.end();
+}
+
+#[test]
+fn metrics_of_a_destroyed_group_are_zero() {
+    let one = OneWorker::new();
+    let group = one.group("gone", 100);
+    group.destroy().unwrap();
+    let metrics = group.metrics();
+    assert_eq!(
+        (&*metrics.name, metrics.tasks, metrics.shares_got),
+        ("gone", 0, 0)
+    );
+    let main = one.runtime.handle().main_group().metrics();
+    assert_eq!((&*main.name, main.shares), ("main", 1000));
+    one.end();
+}
+
 #[test]
 fn children_divide_the_time_of_their_parent() {
     let mut one = OneWorker::new();

@@ -25,6 +25,13 @@ fn wrong_argument_is_an_error_that_lists_the_right_ones() {
         ("name = 7", "expected a string"),
         ("name = \" \"", "not white space"),
         ("name = \"a\", name = \"b\"", "set twice"),
+        ("observe = true", "expected a string"),
+        ("observe = \"\"", "no view ``: there are list"),
+        ("observe = \"list,dumps\"", "no view `dumps`"),
+        ("observe = \"list=x\"", "no view `list=x`"),
+        ("observe = \"record=\"", "no view `record=`"),
+        ("observe(list)", "an argument is `name = value`"),
+        ("observe, observe = \"list\"", "`observe` is set twice"),
         (
             "flavor = \"local\", worker_threads = 2",
             "worker_threads needs",
@@ -103,11 +110,28 @@ fn error_points_at_its_argument() {
         "flavor = \"local\", name = \"\"",
         "name = \"a\", local",
         "name = \"a\", worker_threads = 0",
+        "name = \"a\", observe = \"no\"",
     ] {
         let last = arguments.rsplit([' ', ',']).next().unwrap();
         let wanted = (arguments.len() - last.len(), arguments.len());
         assert_eq!(place(arguments), wanted, "{arguments}");
     }
+}
+
+#[test]
+fn views_are_set_by_the_builder() {
+    let expanded = |arguments: TokenStream| {
+        expand(arguments, quote! { async fn a() {} }, Kind::Main, "::tokio").to_string()
+    };
+    let words = |arguments| {
+        let text = expanded(arguments);
+        let begin = text.find("observe (").map(|at| at + "observe (".len());
+        begin.map(|begin| text[begin..].split(')').next().unwrap().to_owned())
+    };
+    assert_eq!(words(quote! { observe }).unwrap(), "\"all\"");
+    let given = quote! { observe = "list, record=/tmp/a b" };
+    assert_eq!(words(given).unwrap(), "\"list, record=/tmp/a b\"");
+    assert_eq!(words(quote! {}), None);
 }
 
 #[test]

@@ -226,6 +226,21 @@ impl Builder {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Builder {
+    /// See [`crate::Builder::observe`]. The attribute `main` calls this; tokio has no such method.
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::Builder::new_multi_thread().observe("list").build()?;
+    /// assert!(runtime.handle().tasks().unwrap().is_empty());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no view of that name.
+    #[track_caller]
+    pub fn observe(&mut self, words: &str) -> &mut Self {
+        self.set(|builder| builder.observe(words))
+    }
+
     /// Sets the runtime's name. See [`crate::Builder::name`].
     ///
     /// # Panics

@@ -1,5 +1,10 @@
 //! A capture: the events of all lanes at one moment, with the tasks' names.
-use super::{Event, lane::tick, ring::RingCopy};
+use super::{
+    Event,
+    event::{Words, is_of_observer},
+    lane::tick,
+    ring::RingCopy,
+};
 use std::{collections::HashMap, fmt, panic::Location, time::Duration};
 
 /// An event and its time.
@@ -67,6 +72,9 @@ pub struct Capture {
 pub(super) struct Times {
     /// The recorder's last start.
     pub(super) since: u64,
+    /// The begin of the part of which all recorded events are there. Before it there are those of
+    /// the sparse windows.
+    pub(super) cut: u64,
     /// The begin of the part that is captured.
     pub(super) first: u64,
     /// The capture.
@@ -122,17 +130,21 @@ impl Capture {
         &mut self,
         name: String,
         worker: Option<usize>,
-        copy: RingCopy<4>,
+        [recent, sparse]: [RingCopy<4>; 2],
         names: Vec<(u64, u64, String)>,
     ) {
+        let cut = self.times.cut;
+        let old = sparse.records.iter().filter(|words| tick(words) < cut);
+        // An observer also records while the recorder pauses, and its events are few.
+        let new = |words: &&Words| tick(words) >= cut || is_of_observer(words);
+        let mut records: Vec<_> = old.chain(recent.records.iter().filter(new)).collect();
+        records.sort_by_key(|words| tick(words));
+        records.dedup();
         let mut events = Vec::new();
         // The begin of the poll or sleep that is in progress when the captured part begins.
         let mut open = None;
-        for words in copy
-            .records
-            .iter()
-            .filter(|words| tick(words) >= self.times.since)
-        {
+        records.retain(|words| tick(words) >= self.times.since);
+        for words in records {
             let Some(event) = Event::decode(*words, &self.places) else {
                 continue;
             };
@@ -171,7 +183,7 @@ impl Capture {
                 name,
                 worker,
                 events,
-                lost: copy.lost,
+                lost: recent.lost,
             });
         }
     }

@@ -163,6 +163,11 @@ const GROUP: u8 = 14;
 const LONG_POLL: u8 = 15;
 const NO_CPU: u8 = 16;
 
+/// Whether the words encode an event that an observer of the workers has recorded.
+pub(super) fn is_of_observer(words: &Words) -> bool {
+    matches!(words[1] as u8, LONG_POLL | NO_CPU)
+}
+
 impl Event {
     /// Returns the words of this event. `place` is for the event of a spawn: the position of its
     /// location in the recorder's list, counted from 1, or 0 if it has none.

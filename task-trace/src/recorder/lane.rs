@@ -4,6 +4,7 @@ use super::{
     clock::Clock,
     event::Words,
     ring::{Ring, RingCopy},
+    windows::Allowed,
 };
 use std::{panic::Location, sync::OnceLock};
 use sync_shim::{
@@ -32,6 +33,8 @@ pub struct Lane {
     pub(super) name: String,
     clock: Clock,
     events: OnceLock<Ring<4>>,
+    /// The events of some windows, in a recorder that has a limit.
+    sparse: OnceLock<Ring<4>>,
     names: OnceLock<Ring<16>>,
     places: Places,
     writer: CachePadded<Writer>,
@@ -43,6 +46,8 @@ struct Writer {
     current: AtomicU64,
     /// The number of events, since the lane's first one, after which the recorder pauses.
     limit: AtomicU64,
+    /// The same for the sparse ring, after which it takes no more.
+    sparse_limit: AtomicU64,
     /// The addresses of spawn places, each with the number of the place.
     known: [(AtomicU64, AtomicU64); KNOWN],
 }
@@ -53,11 +58,13 @@ impl Lane {
             name,
             clock,
             events: OnceLock::new(),
+            sparse: OnceLock::new(),
             names: OnceLock::new(),
             places,
             writer: CachePadded::new(Writer {
                 current: AtomicU64::new(0),
                 limit: AtomicU64::new(u64::MAX),
+                sparse_limit: AtomicU64::new(0),
                 known: std::array::from_fn(|_| (AtomicU64::new(0), AtomicU64::new(0))),
             }),
         }
@@ -82,12 +89,25 @@ impl Lane {
         self.writer.current.store(0, Relaxed);
     }
 
+    /// Makes room for events of sparse windows, unless there is room already.
+    pub(super) fn allocate_sparse(&self, events: usize) {
+        self.sparse.get_or_init(|| Ring::new(events));
+    }
+
     /// Allows this many events from now on, before the recorder pauses.
-    pub(super) fn allow(&self, events: u64) {
-        let written = self.events.get().map_or(0, Ring::written);
-        let limit = written.saturating_add(events);
+    pub(super) fn allow(&self, allowed: Allowed) {
+        let limit = |ring: &OnceLock<Ring<4>>, events| {
+            let written = ring.get().map_or(0, Ring::written);
+            written.saturating_add(events)
+        };
+        let (events, sparse) = (
+            limit(&self.events, allowed.events),
+            limit(&self.sparse, allowed.sparse),
+        );
         // Ordering: Relaxed; the limit publishes nothing.
-        self.writer.limit.store(limit, Relaxed);
+        self.writer.limit.store(events, Relaxed);
+        // Ordering: Relaxed, as above.
+        self.writer.sparse_limit.store(sparse, Relaxed);
     }
 
     /// Returns whether the lane has as many events as it was allowed. Costs three loads.
@@ -109,8 +129,16 @@ impl Lane {
 
     #[inline]
     fn record_at(&self, event: Event, place: u32) {
-        if let Some(ring) = self.events.get() {
-            ring.push(event.encode(self.clock.now(), place));
+        let Some(ring) = self.events.get() else {
+            return;
+        };
+        let words = event.encode(self.clock.now(), place);
+        ring.push(words);
+        if let Some(sparse) = self.sparse.get() {
+            // Ordering: Relaxed, as in `allow`.
+            if sparse.written() < self.writer.sparse_limit.load(Relaxed) {
+                sparse.push(words);
+            }
         }
     }
 
@@ -195,9 +223,9 @@ impl Lane {
         found as u32
     }
 
-    /// Returns the events so far.
-    pub(super) fn events(&self) -> RingCopy<4> {
-        self.events.get().map_or_else(RingCopy::empty, Ring::copy)
+    /// Returns the events so far, and those of the sparse ring.
+    pub(super) fn events(&self) -> [RingCopy<4>; 2] {
+        [&self.events, &self.sparse].map(|ring| ring.get().map_or_else(RingCopy::empty, Ring::copy))
     }
 
     /// Returns the names so far, with the tick of the spawn and the task.

@@ -1,6 +1,10 @@
 //! Tests of a recorder with lanes of workers and of threads, and of the files that it saves.
 use super::{Cause, Event, Outcome, Recorder};
-use std::{sync::Arc, thread};
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 fn json(recorder: &Recorder) -> String {
     let mut json = Vec::new();
@@ -167,4 +171,59 @@ fn start_with_too_large_a_capacity_changes_nothing() {
     recorder.with_thread(|lane| lane.record(Event::Overflow));
     let lanes: Vec<_> = recorder.capture().lanes().to_vec();
     assert!(lanes.iter().all(|lane| lane.events.len() == 1) && lanes.len() == 2);
+}
+
+/// Fails if a flood of events overwrites what a recorder with a limit is to keep, or if the newest
+/// events are not whole.
+#[test]
+fn recorder_with_a_limit_goes_back_for_the_stated_time() {
+    let keep = Duration::from_millis(300);
+    let recorder = Recorder::new(2);
+    recorder.start_limited(1 << 10, 1.0, keep);
+    let begun = Instant::now();
+    let mut number = 0;
+    while begun.elapsed() < 3 * keep {
+        recorder.go_on();
+        if recorder.is_on() {
+            number += 1;
+            recorder.with_worker(0, |lane| lane.record(Event::Inject { tasks: number }));
+        }
+    }
+    let capture = recorder.capture();
+    let lane = &capture.lanes()[0];
+    assert!(lane.lost > 10_000, "{}", lane.lost);
+    let (first, last) = (lane.events[0].at, lane.events.last().unwrap().at);
+    assert!(last - first >= keep, "{:?}", last - first);
+    assert!(!capture.gaps().is_empty());
+    let numbers = lane.events.iter().map(|stamped| match stamped.event {
+        Event::Inject { tasks } => tasks,
+        ref other => panic!("{other:?}"),
+    });
+    let numbers: Vec<_> = numbers.collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    // A half of the room has the newest events.
+    let newest = &numbers[numbers.len() - 512..];
+    assert!(newest.windows(2).all(|pair| pair[0] + 1 == pair[1]));
+    // No event is in a gap, but for the one that ends the window.
+    let in_gap = |at: Duration| {
+        let slack = Duration::from_micros(50);
+        (capture.gaps().iter()).any(|gap| gap.0 + slack < at && at + slack < gap.1)
+    };
+    assert!(!lane.events.iter().any(|stamped| in_gap(stamped.at)));
+}
+
+/// Fails if a recorder with a limit thins out the events of a program that makes few.
+#[test]
+fn recorder_with_a_limit_has_all_of_few_events() {
+    let recorder = Recorder::new(1);
+    recorder.start_limited(1 << 12, 0.5, Duration::from_secs(1));
+    for tasks in 0..300 {
+        recorder.go_on();
+        recorder.with_worker(0, |lane| lane.record(Event::Inject { tasks }));
+        recorder.with_thread(|lane| lane.record(Event::Overflow));
+        thread::sleep(Duration::from_micros(100));
+    }
+    let capture = recorder.capture();
+    assert_eq!(capture.lanes()[0].events.len(), 300);
+    assert!(capture.gaps().is_empty());
 }

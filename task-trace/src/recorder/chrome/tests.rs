@@ -107,7 +107,7 @@ fn with_gaps(recorder: &Recorder) {
 #[test]
 fn file_with_gaps_is_well_formed() {
     let recorder = Recorder::new(2);
-    recorder.start_limited(1 << 13, 0.5);
+    recorder.start_limited(1 << 14, 0.01, Duration::ZERO);
     let mut gaps = 0;
     while gaps < 2 {
         with_gaps(&recorder);
@@ -120,7 +120,7 @@ fn file_with_gaps_is_well_formed() {
 #[test]
 fn poll_and_arrow_end_at_a_gap() {
     let recorder = Recorder::new(1);
-    recorder.start_limited(1 << 12, 1e-3);
+    recorder.start_limited(1 << 13, 1e-3, Duration::ZERO);
     recorder.with_worker(0, |lane| lane.record(wake(7)));
     recorder.with_worker(0, |lane| lane.poll_begin(9, false));
     while recorder.is_on() {

@@ -47,7 +47,7 @@ impl Trace {
     /// Starts the recorder. A flight recorder takes a part of the time at most.
     pub(super) fn start(&self) {
         match self.keep {
-            Some(_) => self.recorder.start_limited(self.capacity, PART),
+            Some(keep) => self.recorder.start_limited(self.capacity, PART, keep),
             None => self.recorder.start(self.capacity),
         }
     }

@@ -172,6 +172,10 @@ impl Saver {
         };
         #[cfg(all(unix, feature = "signal"))]
         let mut signal = signals::Listener::new(settings, shared);
+        #[cfg(all(unix, feature = "signal"))]
+        if signal.as_mut().is_some_and(signals::Listener::has_come) {
+            self.request(Reason::Signal);
+        }
         let mut predicate = settings.predicate.as_ref();
         let mut next_look = now() + LOOKS;
         let mut saves: [Saves; Reason::ALL.len()] = Default::default();

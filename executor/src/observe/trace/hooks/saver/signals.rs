@@ -48,7 +48,7 @@ impl Listener {
         }
     }
 
-    /// Returns whether a signal has come since the last call.
+    /// Returns whether a signal has come since the last call, and waits for the next one.
     pub(super) fn has_come(&mut self) -> bool {
         let mut cx = Context::from_waker(&self.waker);
         let mut has_come = false;
