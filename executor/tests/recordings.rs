@@ -523,8 +523,12 @@ fn thread_without_a_cpu_is_recorded() {
 /// after its first pause.
 #[test]
 fn flood_of_events_is_recorded_in_windows() {
-    let builder = Builder::new().workers(1).flight_recorder(LONG);
-    let runtime = builder.build().unwrap();
+    flood(Builder::new().workers(1));
+    flood(Builder::new_current_thread());
+}
+
+fn flood(builder: Builder) {
+    let runtime = builder.flight_recorder(LONG).build().unwrap();
     let tracer = runtime.handle().trace();
     loop {
         let yields = runtime.spawn(async {

@@ -30,6 +30,10 @@ fn others() -> Vec<&'static str> {
             cfg!(all(feature = "groups", feature = "net")),
         ),
         ("manifest", cfg!(feature = "fs")),
+        (
+            "recorder_cost",
+            cfg!(all(feature = "net", feature = "recorder")),
+        ),
         ("tail_latency", true),
         ("trace", cfg!(feature = "recorder")),
     ];

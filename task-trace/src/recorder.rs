@@ -89,7 +89,7 @@ pub struct Recorder {
     clock: Clock,
     /// The capacity of a worker's ring in events. Set by the first start.
     capacity: OnceLock<usize>,
-    /// That of its sparse ring. Set by the first start with a limit.
+    /// The capacity of a worker's sparse ring. Set by the first start with a limit.
     sparse: OnceLock<usize>,
     places: Places,
     workers: Box<[Lane]>,
@@ -223,10 +223,10 @@ impl Recorder {
             Next::Nothing => {}
             Next::Window(allowed) => self.open(allowed),
             Next::Pause(until) => {
-                // Ordering: Relaxed; as in `is_on`.
-                self.on.store(false, Relaxed);
                 // Ordering: Relaxed, as in `go_on`.
                 self.paused_until.store(until.max(1), Relaxed);
+                // Ordering: Relaxed; as in `is_on`.
+                self.on.store(false, Relaxed);
             }
         }
     }
@@ -257,10 +257,11 @@ impl Recorder {
         }
     }
 
-    /// Returns whether the recorder pauses: it was started with a limit, and goes on soon.
-    pub fn is_paused(&self) -> bool {
-        // Ordering: Relaxed, as in `go_on`.
-        self.paused_until.load(Relaxed) != 0
+    /// Returns whether the recorder was started, and not stopped since. It may pause. Takes a lock.
+    pub fn is_started(&self) -> bool {
+        let _windows = self.windows.lock();
+        // Ordering: Relaxed, as in `go_on`; the lock orders it.
+        self.is_on() || self.paused_until.load(Relaxed) != 0
     }
 
     /// Stops recording. The events stay until the next start.

@@ -50,16 +50,19 @@ mod recorder {
         /// `keep` of its recording is what [`save_recordings`](Self::save_recordings) saves, and
         /// [`Tracer::save_last`](crate::Tracer::save_last) saves as much as you say.
         ///
-        /// The recorder takes at most 3 % of each worker's time. While tasks are so short that
-        /// their events would cost more, it pauses now and then, for a few milliseconds, and the
-        /// file shows these gaps. In the gaps, too, it has the polls that last for 5 ms, and on
-        /// Linux the times of a millisecond and more in which a worker's thread was ready to run
-        /// and had no CPU: the [monitor](Self::monitor) records these.
+        /// The recorder has two limits, and stays within both:
         ///
-        /// Each worker has room for a number of events
-        /// ([`flight_recorder_memory`](Self::flight_recorder_memory)), and keeps its newest ones. If
-        /// its last `keep` has more events, it keeps less of it: the memory is the limit that
-        /// holds.
+        /// - *3 % of each worker's time.* While tasks are so short that their events would cost
+        ///   more, it records in short windows, with gaps of a few milliseconds between them. The
+        ///   file shows the gaps.
+        /// - *Its memory* ([`flight_recorder_memory`](Self::flight_recorder_memory)). A half of it
+        ///   has the newest events of each worker. The other half has those of some windows: so few
+        ///   that they go back for the time `keep`, however many events there are. If there are
+        ///   few, nothing of the last `keep` is missing.
+        ///
+        /// In the gaps, too, the recording has the polls that last for 5 ms, and on Linux the times
+        /// of a millisecond and more in which a worker's thread was ready to run and had no CPU:
+        /// the [monitor](Self::monitor) records these.
         ///
         /// ```
         /// use std::time::Duration;
@@ -82,14 +85,13 @@ mod recorder {
         }
 
         /// Sets the memory of the recorder's buffers, in bytes, for all workers together. By
-        /// default a [flight recorder](Self::flight_recorder) has 32 MiB, and a recorder that
+        /// default a [flight recorder](Self::flight_recorder) has 16 MiB, and a recorder that
         /// [`Tracer::start`](crate::Tracer::start) starts has 2 MiB for each worker.
         ///
-        /// An event takes 32 bytes. The workers have equal parts, rounded down to a power of two,
-        /// of at least 32 KiB and at most 1 GiB each. Each other thread that spawns or wakes tasks
-        /// has a sixteenth of a worker's part. A page of memory is taken when it is first written.
-        /// With 32 MiB or more for a worker, an event takes longer by a few nanoseconds, as the
-        /// buffer leaves the processor's cache.
+        /// An event takes 32 bytes, and up to 200 in a saved file. The workers have equal parts,
+        /// rounded down to a power of two, of at least 32 KiB and at most 1 GiB each. Each other
+        /// thread that spawns or wakes tasks has a sixteenth of a worker's part, so its events may
+        /// go back less far. A page of memory is taken when it is first written.
         ///
         /// ```
         /// use std::time::Duration;

@@ -11,7 +11,7 @@ use std::{io, time::Duration};
 /// Each method changes the builder and returns it by reference, so that a program's `let mut
 /// builder = ...; builder.worker_threads(2);` ports. Each method calls the method of
 /// [`crate::Builder`] that its docs name. Settings that tokio does not have are methods of
-/// [`crate::Builder`] only. Call these methods first, and then turn that builder into this type
+/// [`crate::Builder`] only, but for [`observe`](Self::observe). Call these methods first, and then turn that builder into this type
 /// with [`From`].
 ///
 /// ```

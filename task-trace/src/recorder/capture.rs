@@ -202,6 +202,12 @@ impl Capture {
 
     /// Returns the begin and the end of each part in which nothing was recorded, as the recorder
     /// paused. See [`Recorder::start_limited`](super::Recorder::start_limited).
+    ///
+    /// ```
+    /// let recorder = task_trace::recorder::Recorder::new(1);
+    /// recorder.start(64);
+    /// assert!(recorder.capture().gaps().is_empty());
+    /// ```
     pub fn gaps(&self) -> &[(Duration, Duration)] {
         &self.gaps
     }

@@ -21,7 +21,7 @@
 //! HTML page.
 use super::{Capture, Event, Stamped};
 use observed::Observed;
-use out::{Micros, Out, Text};
+use out::{Micros, Out, PROCESS, Text};
 use std::{
     collections::HashMap,
     fmt::Write as _,
@@ -31,9 +31,6 @@ use std::{
 
 mod observed;
 mod out;
-
-/// The number of the one process in the file.
-const PROCESS: u32 = 1;
 
 /// The origin of an arrow: a wake, a spawn or a notification.
 struct Origin {

@@ -140,6 +140,10 @@ impl Snapshot {
 
     /// Describes the metrics of [`record`](Self::record) to the recorder: their units, and what
     /// they count. A program calls this once, after it has installed the recorder.
+    ///
+    /// ```
+    /// selvedge_executor::Snapshot::describe(); // Does nothing without a recorder.
+    /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn describe() {
         Self::describe_counters();

@@ -1,10 +1,12 @@
 //! The text of the file: a list of events, which is written event by event.
-use super::PROCESS;
 use std::{
     fmt::{self, Display, Write as _},
     io::{self, Write},
     time::Duration,
 };
+
+/// The number of the one process in the file.
+pub(super) const PROCESS: u32 = 1;
 
 /// The file's list of events, which is written event by event.
 pub(super) struct Out<'a, W> {

@@ -43,7 +43,7 @@ impl Duty for Observer {
         let trace = &self.shared.trace;
         trace.go_on();
         let recorder = trace.recorder();
-        if !recorder.is_on() && !recorder.is_paused() {
+        if !recorder.is_started() {
             return None;
         }
         let workers = self.workers.iter_mut().zip(round.workers).enumerate();

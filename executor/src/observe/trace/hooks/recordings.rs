@@ -65,7 +65,12 @@ impl Reason {
 /// # let folder = folder.path();
 /// let (sender, saved) = mpsc::channel();
 /// let recordings = Recordings::new(folder)
+///     .on_stall(false)
+///     .on_panic(true)
 ///     .when(|metrics| metrics.spawns > 1_000_000)
+///     .apart(Duration::from_secs(10))
+///     .files(3)
+///     .bytes(100 << 20)
 ///     .report(move |result| drop(sender.send(result.unwrap().to_owned())));
 /// let runtime = Builder::new()
 ///     .flight_recorder(Duration::from_secs(10))
@@ -102,7 +107,7 @@ impl Recordings {
             #[cfg(all(unix, feature = "signal"))]
             signal: None,
             files: 10,
-            bytes: 256 << 20,
+            bytes: 512 << 20,
             apart: Duration::from_secs(60),
             report: None,
         }
@@ -130,6 +135,14 @@ impl Recordings {
     }
 
     /// Saves at each signal of this kind. From then on the process no longer dies of that signal.
+    ///
+    /// ```
+    /// use net_driver::signal::unix::SignalKind;
+    ///
+    /// let recordings = selvedge_executor::Recordings::new("/var/tmp/recordings");
+    /// let recordings = recordings.on_signal(SignalKind::quit());
+    /// # drop(recordings);
+    /// ```
     #[cfg(all(unix, feature = "signal"))]
     pub fn on_signal(mut self, kind: net_driver::signal::unix::SignalKind) -> Self {
         self.signal = Some(kind);
@@ -142,7 +155,7 @@ impl Recordings {
         self
     }
 
-    /// Sets how many bytes the files in the folder may have together. 256 MiB by default. The
+    /// Sets how many bytes the files in the folder may have together. 512 MiB by default. The
     /// newest file always stays, even if it is larger.
     pub fn bytes(mut self, bytes: u64) -> Self {
         self.bytes = bytes;
@@ -191,7 +204,7 @@ const LEAST: usize = 1 << 10;
 const MOST: usize = 1 << 25;
 
 /// The memory of a flight recorder, unless the builder says otherwise.
-const MEMORY: usize = 32 << 20;
+const MEMORY: usize = 16 << 20;
 
 /// The bytes of an event.
 const EVENT_BYTES: usize = 32;

@@ -14,7 +14,7 @@ use super::{
     folder,
     recordings::{Reason, Recordings},
 };
-use crate::{scope, worker::shared::Shared};
+use crate::{fork::Process, scope, worker::shared::Shared};
 use std::{
     io::{self, Write},
     mem,
@@ -34,11 +34,13 @@ mod signals;
 /// The time between two looks of the predicate.
 const LOOKS: Duration = Duration::from_secs(1);
 
-/// What the saving thread and the threads that ask for a save share.
+/// The state that the saving thread and the threads that ask for a save share.
 pub(super) struct Saver {
     settings: Option<Recordings>,
     state: Mutex<State>,
     changed: Condvar,
+    /// The process that has the thread (checked after `fork`).
+    process: Process,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
@@ -57,6 +59,7 @@ impl Saver {
             settings,
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
+            process: Process::this(),
             thread: Mutex::new(None),
         }
     }
@@ -83,9 +86,10 @@ impl Saver {
         }
     }
 
-    /// Asks for a save, if the settings have this occasion.
+    /// Asks for a save, if the settings have this occasion. Does nothing in a child made by `fork`:
+    /// it has no saving thread, and another thread may have held the lock.
     pub(super) fn request(&self, reason: Reason) {
-        let Some(settings) = &self.settings else {
+        let Some(settings) = self.settings.as_ref().filter(|_| !self.process.is_gone()) else {
             return;
         };
         let is_set = match reason {
@@ -171,7 +175,10 @@ impl Saver {
             return;
         };
         #[cfg(all(unix, feature = "signal"))]
-        let mut signal = signals::Listener::new(settings, shared);
+        let mut signal = settings.signal.and_then(|kind| {
+            let listener = signals::Listener::new(kind, shared);
+            listener.map_err(|error| report(settings, Err(&error))).ok()
+        });
         #[cfg(all(unix, feature = "signal"))]
         if signal.as_mut().is_some_and(signals::Listener::has_come) {
             self.request(Reason::Signal);

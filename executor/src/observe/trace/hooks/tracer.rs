@@ -93,7 +93,7 @@ impl Tracer {
 
     /// Returns whether events are recorded: since a start, and until a stop.
     pub fn is_on(&self) -> bool {
-        self.recorder().is_on() || self.recorder().is_paused()
+        self.recorder().is_started()
     }
 
     /// Copies what was recorded since the start. The workers go on meanwhile.
@@ -115,8 +115,8 @@ impl Tracer {
     }
 
     /// Copies what was recorded in the last so long, but nothing from before the start. A poll or a
-    /// sleep that was in progress then is whole, if its begin was not overwritten. Event times count
-    /// from the start.
+    /// sleep that was in progress then is whole, if its begin was not overwritten. Times count from
+    /// the start.
     ///
     /// ```
     /// use std::time::Duration;

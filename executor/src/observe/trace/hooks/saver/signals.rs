@@ -1,9 +1,10 @@
 //! The signals that ask for a save. The waker of the listener is called on the thread of the
 //! signals, which must not wait: it makes a request. The saving thread polls the listener again.
-use super::{Reason, Recordings, report};
+use super::super::recordings::Reason;
 use crate::worker::shared::Shared;
-use net_driver::signal::unix::{Signal, signal};
+use net_driver::signal::unix::{Signal, SignalKind, signal};
 use std::{
+    io,
     sync::Weak,
     task::{Context, Poll, Wake, Waker},
 };
@@ -29,23 +30,16 @@ impl Wake for Requests {
 }
 
 impl Listener {
-    /// Listens to the signal of the settings, if they have one. An error is reported.
-    pub(super) fn new(settings: &Recordings, shared: &Arc<Shared>) -> Option<Self> {
-        match signal(settings.signal?) {
-            Ok(signal) => {
-                let runtime = std::sync::Arc::new(Runtime(shared.clone()));
-                let requests = Requests(std::sync::Arc::downgrade(&runtime));
-                Some(Self {
-                    signal,
-                    waker: Waker::from(std::sync::Arc::new(requests)),
-                    _runtime: runtime,
-                })
-            }
-            Err(error) => {
-                report(settings, Err(&error));
-                None
-            }
-        }
+    /// Listens to the signal. Its first poll is that of `has_come`.
+    pub(super) fn new(kind: SignalKind, shared: &Arc<Shared>) -> io::Result<Self> {
+        let signal = signal(kind)?;
+        let runtime = std::sync::Arc::new(Runtime(shared.clone()));
+        let requests = Requests(std::sync::Arc::downgrade(&runtime));
+        Ok(Self {
+            signal,
+            waker: Waker::from(std::sync::Arc::new(requests)),
+            _runtime: runtime,
+        })
     }
 
     /// Returns whether a signal has come since the last call, and waits for the next one.
