@@ -442,10 +442,12 @@ fn environment_turns_the_recorder_on() {
     assert!(events.iter().any(|event| event["cat"] == "long"), "{stall}");
     wait_for("panic", &|| ());
     let pid = child.id().try_into().unwrap();
-    // SAFETY: the child was not waited for, so the number is still that of the child.
-    wait_for("signal", &|| {
-        assert_eq!(unsafe { libc::kill(pid, libc::SIGQUIT) }, 0)
-    });
+    let signals = || {
+        // SAFETY: the child was not waited for, so the number is still that of the child.
+        let sent = unsafe { libc::kill(pid, libc::SIGQUIT) };
+        assert_eq!(sent, 0);
+    };
+    wait_for("signal", &signals);
     child.kill().unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

@@ -251,6 +251,11 @@ impl Recorder {
             return;
         }
         let mut windows = self.windows.lock();
+        // A stop may have come, or another thread may have gone on and paused again.
+        // Ordering: Relaxed, as in `go_on`; the lock orders it.
+        if self.paused_until.load(Relaxed) != until {
+            return;
+        }
         if let Some(allowed) = windows.go_on(now) {
             self.workers.iter().for_each(Lane::forget_poll);
             self.open(allowed);

@@ -55,20 +55,20 @@ impl Views {
     pub(crate) fn with_words(mut self, text: &str) -> (Self, Vec<&str>) {
         let mut others = Vec::new();
         for word in text.split(',').map(str::trim) {
-            match word.split_once('=').unwrap_or((word, "")) {
-                ("", "") => {}
-                ("list", "") => self.list = true,
-                ("dump", "") => (self.list, self.dump) = (true, true),
-                ("record", folder) => {
-                    self.record = true;
-                    self.folder = (!folder.is_empty()).then(|| folder.into()).or(self.folder);
-                }
-                ("all", "") => {
+            match word {
+                "" => {}
+                "list" => self.list = true,
+                "dump" => (self.list, self.dump) = (true, true),
+                "record" => self.record = true,
+                "all" => {
                     self.list = true;
                     self.dump |= DUMPS;
                     self.record |= RECORDS;
                 }
-                _ => others.push(word),
+                _ => match word.strip_prefix("record=") {
+                    None | Some("") => others.push(word),
+                    Some(folder) => (self.record, self.folder) = (true, Some(folder.into())),
+                },
             }
         }
         (self, others)
@@ -135,9 +135,9 @@ mod tests {
         assert_eq!(parse("list"), (views(true, false, false), vec![]));
         assert_eq!(parse(" dump ,"), (views(true, true, false), vec![]));
         assert_eq!(parse("all"), (views(true, DUMPS, RECORDS), vec![]));
-        let unknown = vec!["lists", "1", "dump=x", "=", "=x"];
+        let unknown = vec!["lists", "1", "dump=x", "=", "record="];
         assert_eq!(
-            parse("lists,record,1,dump=x,=,=x"),
+            parse("lists,record,1,dump=x,=,record="),
             (views(false, false, true), unknown)
         );
     }
