@@ -3,9 +3,9 @@
 //!
 //! `cargo run --release -p selvedge --features recorder --example recorder_cost` prints, for each
 //! load, the nanoseconds of an operation without and with a flight recorder, and the medians of the
-//! ratios of their wall times and processor times. Two runtimes take turns of 120 ms, and each
-//! round swaps their order. `--null` leaves the recorder out of both, which shows how far the
-//! machine's noise goes.
+//! ratios of their wall times and processor times. The recorder of one runtime is off and on in
+//! turns of 120 ms, and each round swaps their order. With `--null` it is off in all turns, which
+//! shows how far the machine's noise goes.
 mod cli;
 
 use selvedge::{
@@ -27,8 +27,8 @@ Measures how much of the time a flight recorder takes.
 Usage: recorder_cost [ROUNDS] [WORKERS] [--null]
 
 ROUNDS   the rounds of each load [15]
-WORKERS  the workers of each runtime [1]
---null   no runtime has a recorder";
+WORKERS  the workers of the runtime [1]
+--null   the recorder is always off";
 
 const TURN: Duration = Duration::from_millis(120);
 const KEEP: Duration = Duration::from_secs(30);
@@ -48,18 +48,14 @@ fn main() -> ExitCode {
                 .ok_or_else(|| cli::Usage(format!("a number above 0, not {text:?}"))),
         };
         let (rounds, workers) = (number(0, 15)?, number(1, 1)?);
-        let builder = || Builder::new().workers(workers);
-        let recorded = match is_null {
-            true => builder(),
-            false => builder().flight_recorder(KEEP),
-        };
-        let runtimes = [builder().build()?, recorded.build()?];
+        let builder = Builder::new().workers(workers).flight_recorder(KEEP);
+        let runtime = builder.build()?;
         println!(
             "{:>10} {:>9} {:>9} {:>6} {:>6}",
             "", "ns without", "with", "wall", "CPU"
         );
         for load in [Load::Spawn, Load::PingPong, Load::Echo] {
-            load.compare(&runtimes, rounds);
+            load.compare(&runtime, rounds, is_null);
         }
         Ok(())
     })
@@ -76,14 +72,19 @@ enum Load {
 type Cost = (f64, f64);
 
 impl Load {
-    fn compare(self, runtimes: &[Runtime; 2], rounds: usize) {
+    fn compare(self, runtime: &Runtime, rounds: usize, is_null: bool) {
+        let tracer = runtime.handle().trace();
         let (mut costs, mut ratios) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         // The first round warms up.
         for round in 0..=rounds {
             let mut cost = [(0.0, 0.0); 2];
             for turn in 0..2 {
                 let with = (turn + round) % 2;
-                cost[with] = self.sample(&runtimes[with]);
+                match with == 1 && !is_null {
+                    true => tracer.start(),
+                    false => tracer.stop(),
+                }
+                cost[with] = self.sample(runtime);
             }
             if round > 0 {
                 let [without, with] = cost;

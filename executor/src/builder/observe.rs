@@ -53,7 +53,7 @@ mod recorder {
         /// The recorder has two limits, and stays within both:
         ///
         /// - *3 % of each worker's time.* While tasks are so short that their events would cost
-        ///   more, it records in short windows, with gaps of a few milliseconds between them. The
+        ///   more, it records in short windows, with gaps of up to some 20 ms between them. The
         ///   file shows the gaps.
         /// - *Its memory* ([`flight_recorder_memory`](Self::flight_recorder_memory)). A half of it
         ///   has the newest events of each worker. The other half has those of some windows: so few

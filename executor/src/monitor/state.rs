@@ -84,11 +84,16 @@ impl Monitor {
         }
     }
 
+    /// Whether the runtime has a monitor, or will have one.
+    pub(crate) fn is_on(&self) -> bool {
+        WATCHES && self.settings.on
+    }
+
     /// Wakes the monitor, if there may be one, after a worker became busy. Costs a fence and a
     /// load.
     #[inline]
     pub(crate) fn ring(&self) {
-        if WATCHES && self.settings.on {
+        if self.is_on() {
             self.bell.ring();
         }
     }

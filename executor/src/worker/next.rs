@@ -145,7 +145,10 @@ impl Core {
     }
 
     fn at_interval(&self) -> Option<Task> {
-        self.shared.trace.go_on();
+        // Elsewhere the monitor does this.
+        if !self.shared.monitor.is_on() {
+            self.shared.trace.go_on();
+        }
         // A task in an ended slice would be refused its first operation.
         if !self.slice.get().need_preempt() {
             if let Some(task) = self.look_again() {
