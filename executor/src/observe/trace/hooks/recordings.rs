@@ -55,7 +55,7 @@ impl Reason {
 /// # Limits
 /// There is one save at a time, and for each occasion at most one in the time
 /// [`apart`](Self::apart); a signal has no such limit. A save costs memory for a copy of the
-/// events, and processor time on its thread: about 2 µs an event.
+/// events, and processor time on its thread.
 ///
 /// ```
 /// use selvedge_executor::{Builder, Recordings};
