@@ -48,6 +48,7 @@ mod chrome;
 mod clock;
 mod event;
 mod lane;
+mod lock;
 mod page;
 mod ring;
 mod save;
@@ -61,17 +62,24 @@ pub use ring::{Ring, RingCopy};
 
 use capture::Times;
 use clock::Clock;
-use lane::Places;
+use lane::{NAMES, Places};
+use lock::Mutex;
 use std::{cell::RefCell, fmt, sync::OnceLock, thread, time::Duration};
 use sync_shim::{
     CachePadded,
     atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    sync::{Arc, Mutex},
+    sync::{self, Arc},
 };
 use windows::{Allowed, Next, Rule, Windows};
 
 /// The number of lanes of ended threads that a recorder keeps.
 const ENDED_LANES: usize = 64;
+
+/// The number of threads, other than workers, that have rings of a sixteenth of a worker's room.
+const LARGE_LANES: usize = 16;
+
+/// The most events of a ring of each further thread.
+const SMALL: usize = 64;
 
 /// The most events of a ring: no larger power of two has room in the address space.
 const MOST: usize = isize::MAX as usize / EVENT_BYTES / 2 + 1;
@@ -80,12 +88,12 @@ const _: () = assert!(MOST.is_power_of_two() && EVENT_BYTES.is_power_of_two());
 
 /// Records the events of one scheduler; see the [module](self).
 pub struct Recorder {
-    on: CachePadded<AtomicBool>,
-    /// The tick until which the recorder pauses, or 0.
-    paused_until: AtomicU64,
+    switch: CachePadded<Switch>,
     windows: Mutex<Windows>,
     /// The tick of the clock at the last start.
     since: AtomicU64,
+    /// The tick at the stop, or 0 while the recorder is started.
+    stopped: AtomicU64,
     clock: Clock,
     /// The capacity of a worker's ring in events. Set by the first start.
     capacity: OnceLock<usize>,
@@ -93,25 +101,51 @@ pub struct Recorder {
     sparse: OnceLock<usize>,
     places: Places,
     workers: Box<[Lane]>,
-    others: Mutex<Vec<Arc<Lane>>>,
+    others: Mutex<Vec<Other>>,
     /// Identifies this recorder in each thread's list of lanes.
     identity: Arc<()>,
 }
 
+/// Whether events are recorded. The lock of the windows guards the changes.
+struct Switch {
+    on: AtomicBool,
+    /// Whether there was a start, and no stop since.
+    started: AtomicBool,
+    /// The tick from which on [`Recorder::go_on`] begins a window, or 0.
+    due: AtomicU64,
+}
+
+/// The lane of a thread that is no worker.
+#[derive(Clone)]
+struct Other {
+    lane: Arc<Lane>,
+    is_large: bool,
+}
+
+impl Other {
+    fn has_ended(&self) -> bool {
+        Arc::strong_count(&self.lane) == 1
+    }
+}
+
 thread_local! {
     /// This thread's lanes, each with the identity of its recorder.
-    static LANES: RefCell<Vec<(Arc<()>, Arc<Lane>)>> = const { RefCell::new(Vec::new()) };
+    static LANES: RefCell<Vec<(Arc<()>, Other)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Recorder {
     /// Makes a recorder for `workers` workers. It is off.
     pub fn new(workers: usize) -> Self {
         let clock = Clock::new();
-        let places = Places::new(Mutex::new(Vec::new()));
-        let lane = |index| Lane::new(format!("worker {index}"), clock, places.clone());
+        let places = Places::new(sync::Mutex::new(Vec::new()));
+        let lane = |index| Lane::new(format!("worker {index}"), NAMES, clock, places.clone());
         Self {
-            on: CachePadded::new(AtomicBool::new(false)),
-            paused_until: AtomicU64::new(0),
+            switch: CachePadded::new(Switch {
+                on: AtomicBool::new(false),
+                started: AtomicBool::new(false),
+                due: AtomicU64::new(0),
+            }),
+            stopped: AtomicU64::new(0),
             windows: Mutex::new(Windows::new()),
             since: AtomicU64::new(0),
             capacity: OnceLock::new(),
@@ -129,14 +163,14 @@ impl Recorder {
     pub fn is_on(&self) -> bool {
         // Ordering: Relaxed; it does not matter if an event too many or too few is recorded, and a
         // lane's ring has its own orderings.
-        self.on.load(Relaxed)
+        self.switch.on.load(Relaxed)
     }
 
     /// Starts to record. A later capture has the events from here on.
     ///
     /// The first start allocates the rings: room for `capacity` events of 32 bytes for each worker.
-    /// Each other thread that records has room for a sixteenth as many events. A later start keeps
-    /// the rings, and ignores its `capacity`.
+    /// Of the other threads that record, 16 have room for a sixteenth as many events each, and each
+    /// further one for 64. A later start keeps the rings, and ignores its `capacity`.
     ///
     /// # Panics
     /// If `capacity` is not a power of two, or if that many events exceed the address space.
@@ -151,8 +185,8 @@ impl Recorder {
     ///
     /// While the events come so fast that they would cost more, the recorder pauses. The scheduler
     /// calls [`go_on`](Self::go_on) from time to time, which ends a pause. So the recorder records
-    /// in short windows, which are whole in all lanes, with gaps between them. The start measures
-    /// the cost of an event.
+    /// in short windows, which are whole in the lanes of all workers, with gaps between them. The
+    /// start measures the cost of an event.
     ///
     /// The first start gives a half of the room to the newest events, and a half to those of some
     /// windows: so few that they go back for the time `keep`. A thread that is no worker has little
@@ -196,86 +230,104 @@ impl Recorder {
         let allowed = windows.start(rule, now);
         // Ordering: Relaxed; `since` is compared with the events' ticks, and publishes nothing.
         self.since.store(now, Relaxed);
-        self.open(allowed);
+        // Ordering: Relaxed, as above.
+        self.stopped.store(0, Relaxed);
+        // Ordering: Relaxed, as in `is_started`.
+        self.switch.started.store(true, Relaxed);
+        self.open(allowed, windows.due(), &self.others.lock());
     }
 
     /// Lets each lane record this many events. The caller holds the lock of the windows.
-    fn open(&self, allowed: Allowed) {
+    fn open(&self, allowed: Allowed, due: u64, others: &[Other]) {
         self.workers.iter().for_each(|lane| lane.allow(allowed));
-        let others = self.others.lock();
-        others.iter().for_each(|lane| lane.allow(allowed));
+        others.iter().for_each(|other| other.lane.allow(allowed));
         // Ordering: Relaxed, as in `go_on`.
-        self.paused_until.store(0, Relaxed);
+        self.switch.due.store(due, Relaxed);
         // Ordering: Relaxed; as in `is_on`.
-        self.on.store(true, Relaxed);
+        self.switch.on.store(true, Relaxed);
     }
 
     /// Pauses, or begins the next window, as a lane has recorded the events of its window.
     #[cold]
     #[inline(never)]
-    fn end_window(&self) {
-        let mut windows = self.windows.lock();
+    fn end_window(&self, lane: &Lane) {
+        // A worker does not wait: the lane's next event tries again. In a child made by `fork` the
+        // locks may never become free.
+        let (Some(mut windows), Some(others)) = (self.windows.try_lock(), self.others.try_lock())
+        else {
+            return;
+        };
         // Another lane may have ended the window, and a stop or a start may have come.
-        if !self.is_on() {
+        if !self.is_on() || !lane.is_spent() {
             return;
         }
         match windows.end(self.clock.now()) {
             Next::Nothing => {}
-            Next::Window(allowed) => self.open(allowed),
+            Next::Window(allowed) => self.open(allowed, windows.due(), &others),
             Next::Pause(until) => {
                 // Ordering: Relaxed, as in `go_on`.
-                self.paused_until.store(until.max(1), Relaxed);
+                self.switch.due.store(until.max(1), Relaxed);
                 // Ordering: Relaxed; as in `is_on`.
-                self.on.store(false, Relaxed);
+                self.switch.on.store(false, Relaxed);
             }
         }
     }
 
-    /// Goes on to record, if the recorder pauses and the pause is over. Costs a load if the
-    /// recorder does not pause.
+    /// Goes on to record, if the recorder pauses and the pause is over. Also begins a new window,
+    /// from time to time, so that a flood of events does not overwrite the quiet time before it.
+    /// Costs a load, and in a pause and in some windows a reading of the clock.
     #[inline]
     pub fn go_on(&self) {
         // Ordering: Relaxed; a caller that sees an old value goes on later. The lock of the windows
         // orders the rest.
-        let until = self.paused_until.load(Relaxed);
-        if until != 0 {
-            self.go_on_at(until);
+        let due = self.switch.due.load(Relaxed);
+        if due != 0 {
+            self.go_on_at(due);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn go_on_at(&self, until: u64) {
+    fn go_on_at(&self, due: u64) {
         let now = self.clock.now();
-        if now < until {
+        if now < due {
             return;
         }
-        let mut windows = self.windows.lock();
-        // A stop may have come, or another thread may have gone on and paused again.
+        // As in `end_window`; the next call tries again.
+        let (Some(mut windows), Some(others)) = (self.windows.try_lock(), self.others.try_lock())
+        else {
+            return;
+        };
+        // A stop may have come, or another thread may have begun a window.
         // Ordering: Relaxed, as in `go_on`; the lock orders it.
-        if self.paused_until.load(Relaxed) != until {
+        if self.switch.due.load(Relaxed) != due {
             return;
         }
-        if let Some(allowed) = windows.go_on(now) {
+        let (allowed, paused) = windows.go_on(now);
+        if paused {
             self.workers.iter().for_each(Lane::forget_poll);
-            self.open(allowed);
         }
+        self.open(allowed, windows.due(), &others);
     }
 
-    /// Returns whether the recorder was started, and not stopped since. It may pause. Takes a lock.
+    /// Returns whether the recorder was started, and not stopped since. It may pause. Costs a load.
     pub fn is_started(&self) -> bool {
-        let _windows = self.windows.lock();
-        // Ordering: Relaxed, as in `go_on`; the lock orders it.
-        self.is_on() || self.paused_until.load(Relaxed) != 0
+        // Ordering: Relaxed; the flag publishes nothing.
+        self.switch.started.load(Relaxed)
     }
 
-    /// Stops recording. The events stay until the next start.
+    /// Stops recording. The events stay until the next start, and a capture ends at the stop.
     pub fn stop(&self) {
         let _windows = self.windows.lock();
+        // Ordering: Relaxed, as in `is_started`; the lock orders it.
+        if self.switch.started.swap(false, Relaxed) {
+            // Ordering: Relaxed; as in `start_windows`.
+            self.stopped.store(self.clock.now().max(1), Relaxed);
+        }
         // Ordering: Relaxed, as in `go_on`.
-        self.paused_until.store(0, Relaxed);
+        self.switch.due.store(0, Relaxed);
         // Ordering: Relaxed; as in `is_on`.
-        self.on.store(false, Relaxed);
+        self.switch.on.store(false, Relaxed);
     }
 
     /// Runs `f` on the lane of a worker. Only the thread that is the worker calls this, while the
@@ -289,7 +341,7 @@ impl Recorder {
         let lane = self.worker(index);
         f(lane);
         if lane.is_spent() {
-            self.end_window();
+            self.end_window(lane);
         }
     }
 
@@ -311,13 +363,13 @@ impl Recorder {
         let f = |lane: &Lane| {
             f(lane);
             if lane.is_spent() {
-                self.end_window();
+                self.end_window(lane);
             }
         };
         // An allocator that records events itself may call this while the thread's lane is added.
         // Such a nested call records nothing.
         let _ = LANES.try_with(|lanes| {
-            let own = |lanes: &[(Arc<()>, Arc<Lane>)]| {
+            let own = |lanes: &[(Arc<()>, Other)]| {
                 lanes
                     .iter()
                     .position(|(identity, _)| Arc::ptr_eq(identity, &self.identity))
@@ -325,49 +377,64 @@ impl Recorder {
             if let Ok(lanes) = lanes.try_borrow() {
                 if let Some(at) = own(&lanes) {
                     self.prepare(&lanes[at].1);
-                    return f(&lanes[at].1);
+                    return f(&lanes[at].1.lane);
                 }
             }
             if let Ok(mut lanes) = lanes.try_borrow_mut() {
                 // An identity without another reference is that of a recorder that was dropped.
                 lanes.retain(|(identity, _)| Arc::strong_count(identity) > 1);
-                let lane = self.add_thread();
-                lanes.push((self.identity.clone(), lane.clone()));
-                f(&lane);
+                let other = self.add_thread();
+                lanes.push((self.identity.clone(), other.clone()));
+                f(&other.lane);
             }
         });
     }
 
     /// Makes room for the events of a thread's lane, once there was a start.
-    fn prepare(&self, lane: &Lane) {
+    fn prepare(&self, other: &Other) {
+        let room = |capacity: &usize| {
+            let large = (capacity / LARGE_LANES).max(1);
+            if other.is_large {
+                large
+            } else {
+                large.min(SMALL)
+            }
+        };
         if let Some(capacity) = self.capacity.get() {
-            lane.allocate((capacity / 16).max(1));
+            other.lane.allocate(room(capacity));
         }
         if let Some(capacity) = self.sparse.get() {
-            lane.allocate_sparse((capacity / 16).max(1));
+            other.lane.allocate_sparse(room(capacity));
         }
     }
 
-    fn add_thread(&self) -> Arc<Lane> {
+    /// Adds the lane of this thread. The lanes of threads that have ended go, the oldest first, if
+    /// there are more than [`ENDED_LANES`], or if the new one is to be large in place of one.
+    fn add_thread(&self) -> Other {
         let thread = thread::current();
         let name = match thread.name() {
             Some(name) => name.to_owned(),
             None => format!("{:?}", thread.id()),
         };
-        let lane = Arc::new(Lane::new(name, self.clock, self.places.clone()));
-        self.prepare(&lane);
+        let names = NAMES / LARGE_LANES;
+        let lane = Arc::new(Lane::new(name, names, self.clock, self.places.clone()));
         let windows = self.windows.lock();
-        lane.allow(windows.allowed());
         let mut others = self.others.lock();
-        let ended = |lane: &Arc<Lane>| Arc::strong_count(lane) == 1;
-        let mut excess = others.iter().filter(|lane| ended(lane)).count();
-        others.retain(|lane| {
-            let goes = excess > ENDED_LANES && ended(lane);
+        let mut large = others.iter().filter(|other| other.is_large).count();
+        let mut excess = others.iter().filter(|other| other.has_ended()).count();
+        others.retain(|other| {
+            let has_room = !other.is_large || large < LARGE_LANES;
+            let goes = other.has_ended() && (excess > ENDED_LANES || !has_room);
             excess -= usize::from(goes);
+            large -= usize::from(goes && other.is_large);
             !goes
         });
-        others.push(lane.clone());
-        lane
+        let is_large = large < LARGE_LANES;
+        let other = Other { lane, is_large };
+        self.prepare(&other);
+        other.lane.allow(windows.allowed());
+        others.push(other.clone());
+        other
     }
 
     /// Copies the events since the last start. Writers continue meanwhile.
@@ -375,8 +442,9 @@ impl Recorder {
         self.capture_last(Duration::MAX)
     }
 
-    /// Copies the events of the last so long, but none from before the last start. A poll or a
-    /// sleep that was in progress then is whole, if its begin is still there.
+    /// Copies the events of the time `last` before now, or before the stop, but none from before the
+    /// last start. A poll or a sleep that was in progress then is whole, if its begin is still
+    /// there.
     ///
     /// ```
     /// use std::{thread, time::Duration};
@@ -396,27 +464,38 @@ impl Recorder {
         let others = self.others.lock().clone();
         let workers = self.workers.iter().enumerate();
         let workers = workers.map(|(index, lane)| (Some(index), lane));
-        let others = others.iter().map(|lane| (None, &**lane));
+        let others = others.iter().map(|other| (None, &*other.lane));
         let lanes: Vec<_> = workers.chain(others).collect();
         let copies: Vec<_> = lanes
             .iter()
             .map(|(_, lane)| (lane.events(), lane.names()))
             .collect();
-        let end = self.clock.now();
-        // The recent events of all workers go back to here.
-        let oldest = |lane: &[RingCopy<4>; 2]| {
-            let [recent, _] = lane;
-            let oldest = recent.records.first().filter(|_| recent.lost > 0);
+        // Ordering: Relaxed; as in `start_windows`.
+        let stopped = self.stopped.load(Relaxed);
+        let end = if stopped == 0 {
+            self.clock.now()
+        } else {
+            stopped
+        };
+        // The events of all workers go back to here.
+        let oldest = |ring: &RingCopy<4>| {
+            let oldest = ring.records.first().filter(|_| ring.lost > 0);
             oldest.map_or(since, lane::tick)
         };
-        let workers = copies[..self.workers.len()].iter();
-        let cut = workers.map(|(events, _)| oldest(events)).max();
-        let cut = cut.unwrap_or(since).max(since);
-        let gaps = self.windows.lock().gaps(since, cut, end);
+        let cut_of = |ring: usize| {
+            let workers = copies[..self.workers.len()].iter();
+            let cut = workers.map(|(events, _)| oldest(&events[ring])).max();
+            cut.unwrap_or(since).max(since)
+        };
+        let (cut, sparse_cut) = (cut_of(0), cut_of(1));
+        // The workers do not wait for the computation.
+        let windows = self.windows.lock().clone();
+        let gaps = windows.gaps(since, (sparse_cut, cut), end);
         let first = end.saturating_sub(self.clock.ticks(last)).max(since);
         let places = self.places.lock().clone();
         let times = Times {
             since,
+            sparse_cut,
             cut,
             first,
             end,

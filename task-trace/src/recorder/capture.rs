@@ -63,7 +63,10 @@ pub struct Capture {
     /// The names of each task id, in the order of their ticks: several tasks may have the same id
     /// in turn.
     names: HashMap<u64, Vec<Named>>,
+    /// All gaps, the oldest first.
     gaps: Vec<(Duration, Duration)>,
+    /// The number of those that are over before the captured part.
+    earlier_gaps: usize,
     notes: Vec<(String, String)>,
     end: Duration,
 }
@@ -72,8 +75,9 @@ pub struct Capture {
 pub(super) struct Times {
     /// The recorder's last start.
     pub(super) since: u64,
-    /// The begin of the part of which all recorded events are there. Before it there are those of
-    /// the sparse windows.
+    /// The begin of the part of which the events of sparse windows are there.
+    pub(super) sparse_cut: u64,
+    /// The begin of the part of which all recorded events are there.
     pub(super) cut: u64,
     /// The begin of the part that is captured.
     pub(super) first: u64,
@@ -94,6 +98,8 @@ enum Name {
     Custom(String),
     /// The place where the task was spawned.
     Place(&'static Location<'static>),
+    /// A poll has shown that the task has a name from its builder.
+    Given,
 }
 
 impl Capture {
@@ -108,16 +114,17 @@ impl Capture {
             lanes: Vec::new(),
             names: HashMap::new(),
             gaps: Vec::new(),
+            earlier_gaps: 0,
             notes: Vec::new(),
             end: Duration::ZERO,
             times,
         };
         capture.end = capture.at(capture.times.end);
-        let gaps = capture.times.gaps.iter();
-        let gaps = gaps.filter(|gap| gap.1 > capture.times.first);
-        capture.gaps = gaps
-            .map(|gap| (capture.at(gap.0), capture.at(gap.1)))
-            .collect();
+        let gaps = &capture.times.gaps;
+        capture.earlier_gaps = gaps.partition_point(|gap| gap.1 <= capture.times.first);
+        let gaps = gaps.iter();
+        let gaps = gaps.map(|gap| (capture.at(gap.0), capture.at(gap.1)));
+        capture.gaps = gaps.collect();
         capture
     }
 
@@ -133,8 +140,15 @@ impl Capture {
         [recent, sparse]: [RingCopy<4>; 2],
         names: Vec<(u64, u64, String)>,
     ) {
-        let cut = self.times.cut;
-        let old = sparse.records.iter().filter(|words| tick(words) < cut);
+        let Times {
+            since,
+            sparse_cut,
+            cut,
+            end,
+            ..
+        } = self.times;
+        let is_old = |words: &&Words| (sparse_cut..cut).contains(&tick(words));
+        let old = sparse.records.iter().filter(is_old);
         // An observer also records while the recorder pauses, and its events are few.
         let new = |words: &&Words| tick(words) >= cut || is_of_observer(words);
         let mut records: Vec<_> = old.chain(recent.records.iter().filter(new)).collect();
@@ -143,7 +157,7 @@ impl Capture {
         let mut events = Vec::new();
         // The begin of the poll or sleep that is in progress when the captured part begins.
         let mut open = None;
-        records.retain(|words| tick(words) >= self.times.since);
+        records.retain(|words| (since..=end).contains(&tick(words)));
         for words in records {
             let Some(event) = Event::decode(*words, &self.places) else {
                 continue;
@@ -159,6 +173,9 @@ impl Capture {
                 let name = Name::Place(place);
                 let names = self.names.entry(task).or_default();
                 names.push(Named { from, name });
+            }
+            if let Event::PollBegin { task, named: true } = event {
+                self.note_named(task, from);
             }
             let stamped = Stamped { at, event };
             if from >= self.times.first {
@@ -188,6 +205,26 @@ impl Capture {
         }
     }
 
+    /// Notes that a task had a name from its builder at this tick, once for each window.
+    fn note_named(&mut self, task: u64, from: u64) {
+        let at = self.at(from);
+        let last = self.names.get(&task).and_then(|names| names.last());
+        let is_noted = last.is_some_and(|last| {
+            matches!(last.name, Name::Given) && self.is_whole(self.at(last.from), at)
+        });
+        if !is_noted {
+            let name = Name::Given;
+            let names = self.names.entry(task).or_default();
+            names.push(Named { from, name });
+        }
+    }
+
+    /// Returns whether there is no gap between these times. Then all spawns between them are there.
+    fn is_whole(&self, from: Duration, to: Duration) -> bool {
+        let next = self.gaps.partition_point(|gap| gap.1 <= from);
+        self.gaps.get(next).is_none_or(|gap| gap.0 > to)
+    }
+
     pub(super) fn finish(mut self) -> Self {
         for names in self.names.values_mut() {
             names.sort_by_key(|named| named.from);
@@ -209,7 +246,7 @@ impl Capture {
     /// assert!(recorder.capture().gaps().is_empty());
     /// ```
     pub fn gaps(&self) -> &[(Duration, Duration)] {
-        &self.gaps
+        &self.gaps[self.earlier_gaps..]
     }
 
     /// Adds a note, for example why the events are saved. The file of JSON has the notes at its
@@ -240,24 +277,40 @@ impl Capture {
     }
 
     /// Returns the name of the task that had this id at that time: the name that its builder gave
-    /// it, or the place where it was spawned. If the recorder knows neither, returns the id.
+    /// it, or the place where it was spawned. If the recorder knows neither, returns the id: a task
+    /// that was spawned in a [gap](Self::gaps) may have the id of an earlier one.
     pub fn name(&self, task: u64, at: Duration) -> String {
-        self.name_of(task, at, true)
+        self.name_of(task, at, None)
     }
 
     /// Returns the newest name that this id had by the time `at`. `named` says whether the task's
-    /// builder gave the task a name. If it gave none, the names from builders are skipped, as they
-    /// are those of earlier tasks with the same id.
-    pub(super) fn name_of(&self, task: u64, at: Duration, named: bool) -> String {
+    /// builder gave the task a name, if that is known. If it gave none, the names from builders are
+    /// skipped, as they are those of earlier tasks with the same id.
+    ///
+    /// Names from builders are always recorded. So the newest one is that of the task if the task
+    /// has one. Each other name counts only if there is no gap between it and `at`.
+    pub(super) fn name_of(&self, task: u64, at: Duration, named: Option<bool>) -> String {
         let names = self.names.get(&task).map_or(&[][..], |names| names);
         let count = names.partition_point(|entry| self.at(entry.from) <= at);
-        let name = names[..count]
-            .iter()
-            .rev()
-            .find_map(|entry| match &entry.name {
-                Name::Custom(name) => named.then(|| name.clone()),
-                Name::Place(place) => Some(format!("{}:{}", short(place.file()), place.line())),
-            });
+        let (earlier, later) = names.split_at(count);
+        let next = later
+            .first()
+            .filter(|next| self.is_whole(at, self.at(next.from)));
+        let is_given = next.is_some_and(|next| matches!(next.name, Name::Given));
+        let mut named = named.or(is_given.then_some(true));
+        let name = earlier.iter().rev().find_map(|entry| {
+            let counts = self.is_whole(self.at(entry.from), at);
+            match &entry.name {
+                Name::Custom(name) => named.unwrap_or(counts).then(|| name.clone()),
+                Name::Place(place) => {
+                    counts.then(|| format!("{}:{}", short(place.file()), place.line()))
+                }
+                Name::Given => {
+                    named = named.or(counts.then_some(true));
+                    None
+                }
+            }
+        });
         name.unwrap_or_else(|| format!("task {task:#x}"))
     }
 }

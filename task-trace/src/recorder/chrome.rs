@@ -231,7 +231,7 @@ impl Slices<'_> {
         let Some((task, named, begun)) = self.open.take() else {
             return Ok(()); // No poll is open, or the begin of the poll is lost.
         };
-        let name = self.capture.name_of(task, begun, named);
+        let name = self.capture.name_of(task, begun, Some(named));
         let args = format!("\"task\":\"{task:#x}\",\"outcome\":{}", Text(outcome));
         out.slice("poll", &name, self.lane, begun, at, &args)
     }

@@ -19,8 +19,8 @@ pub(super) type NameWords = [u64; 16];
 /// The most bytes of a name that are kept.
 const NAME_BYTES: usize = (16 - 3) * 8;
 
-/// The number of names that a lane keeps.
-const NAMES: usize = 2048;
+/// The number of names that the lane of a worker keeps.
+pub(super) const NAMES: usize = 2048;
 
 /// The number of spawn places whose numbers a lane caches.
 const KNOWN: usize = 64;
@@ -36,6 +36,8 @@ pub struct Lane {
     /// The events of some windows, in a recorder that has a limit.
     sparse: OnceLock<Ring<4>>,
     names: OnceLock<Ring<16>>,
+    /// The number of names that the lane keeps.
+    kept_names: usize,
     places: Places,
     writer: CachePadded<Writer>,
 }
@@ -53,13 +55,14 @@ struct Writer {
 }
 
 impl Lane {
-    pub(super) fn new(name: String, clock: Clock, places: Places) -> Self {
+    pub(super) fn new(name: String, kept_names: usize, clock: Clock, places: Places) -> Self {
         Self {
             name,
             clock,
             events: OnceLock::new(),
             sparse: OnceLock::new(),
             names: OnceLock::new(),
+            kept_names,
             places,
             writer: CachePadded::new(Writer {
                 current: AtomicU64::new(0),
@@ -121,7 +124,7 @@ impl Lane {
     }
 
     /// Records an event. Only the lane's one writer calls this, while the recorder is on. Costs a
-    /// reading of the clock and six stores.
+    /// reading of the clock and six stores, or twelve in a recorder with a limit.
     #[inline]
     pub fn record(&self, event: Event) {
         self.record_at(event, 0);
@@ -169,7 +172,8 @@ impl Lane {
             eight[..bytes.len()].copy_from_slice(bytes);
             *word = u64::from_le_bytes(eight);
         }
-        self.names.get_or_init(|| Ring::new(NAMES)).push(words);
+        let names = || Ring::new(self.kept_names);
+        self.names.get_or_init(names).push(words);
     }
 
     /// Records that a poll begins. Only the lane's one writer calls this.

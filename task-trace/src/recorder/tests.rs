@@ -126,7 +126,7 @@ fn each_thread_has_a_lane_and_few_of_ended_ones_are_kept() {
     }
     let capture = recorder.capture();
     let lanes = capture.lanes().len();
-    assert!((1..=super::ENDED_LANES + 2).contains(&lanes), "{lanes}");
+    assert!((1..=super::LARGE_LANES + 1).contains(&lanes), "{lanes}");
     assert_eq!(capture.lanes()[lanes - 1].name, "thread 199");
 }
 
@@ -210,6 +210,158 @@ fn recorder_with_a_limit_goes_back_for_the_stated_time() {
         (capture.gaps().iter()).any(|gap| gap.0 + slack < at && at + slack < gap.1)
     };
     assert!(!lane.events.iter().any(|stamped| in_gap(stamped.at)));
+}
+
+/// Records as many events as the recorder takes in this time.
+fn flood(recorder: &Recorder, time: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        if recorder.is_on() {
+            recorder.with_worker(0, |lane| lane.record(Event::Overflow));
+        }
+        recorder.go_on();
+    }
+}
+
+/// Fails if the quiet time before a flood is in the recent ring only.
+#[test]
+fn quiet_time_before_a_flood_is_not_overwritten() {
+    let recorder = Recorder::new(1);
+    recorder.start_limited(1 << 12, 0.03, Duration::from_secs(2));
+    flood(&recorder, Duration::from_millis(20));
+    while !recorder.is_on() {
+        recorder.go_on();
+    }
+    let mark = |tasks| Event::Inject { tasks };
+    // The first marks may be in a window that is not sparse.
+    for number in 0..150 {
+        thread::sleep(Duration::from_millis(10));
+        recorder.go_on();
+        recorder.with_worker(0, |lane| lane.record(mark(number)));
+    }
+    flood(&recorder, Duration::from_millis(300));
+    let capture = recorder.capture();
+    let lane = &capture.lanes()[0];
+    assert!(lane.lost > 0, "the flood has overwritten nothing");
+    for number in 100..150 {
+        let is_mark = |stamped: &super::Stamped| stamped.event == mark(number);
+        assert!(lane.events.iter().any(is_mark), "{number}");
+    }
+}
+
+/// Fails if a place from before a gap is the name of a task that was spawned in the gap.
+#[test]
+fn task_spawned_in_a_gap_has_no_name_of_an_earlier_one() {
+    let recorder = Recorder::new(1);
+    recorder.start_limited(1 << 12, 0.01, Duration::from_secs(10));
+    let here = std::panic::Location::caller();
+    let poll = |task, named| {
+        recorder.with_worker(0, |lane| {
+            lane.poll_begin(task, named);
+            lane.poll_end(Outcome::Pending);
+        });
+    };
+    recorder.with_worker(0, |lane| {
+        lane.spawn(7, here);
+        lane.name(8, "earlier");
+        lane.name(9, "lasting");
+    });
+    poll(7, false);
+    let before = recorder.capture();
+    assert!(before.name(7, before.duration()).contains("tests.rs"));
+    assert_eq!(before.name(8, before.duration()), "earlier");
+    while recorder.is_on() {
+        recorder.with_worker(0, |lane| lane.record(Event::Overflow));
+    }
+    // Other tasks may be spawned here at the addresses 7 and 8.
+    while !recorder.is_on() {
+        recorder.go_on();
+    }
+    let wake = |task| {
+        let (by, cause) = (None, Cause::Thread);
+        Event::Wake { task, by, cause }
+    };
+    recorder.with_worker(0, |lane| lane.record(wake(9)));
+    poll(7, false);
+    poll(9, true);
+    let capture = recorder.capture();
+    let (gap, end) = (capture.gaps()[0].1, capture.duration());
+    assert_eq!(capture.name(7, end), "task 0x7");
+    assert_eq!(capture.name(8, end), "task 0x8");
+    // The polls after the gap show that the task has a name, which was not recorded anew.
+    assert_eq!(capture.name(9, end), "lasting");
+    let woken = capture.lanes()[0].events.iter();
+    let woken = woken.filter(|stamped| stamped.at >= gap && stamped.event == wake(9));
+    let woken: Vec<_> = woken.collect();
+    assert_eq!(capture.name(9, woken[0].at), "lasting");
+    let json = json(&recorder);
+    assert_eq!(lines(&json, &["\"task 0x7\"", "\"pending\""]).len(), 1);
+}
+
+/// Fails if the time since the stop counts as a part of the recording.
+#[test]
+fn capture_after_a_stop_ends_at_the_stop() {
+    let recorder = Recorder::new(1);
+    recorder.start(64);
+    recorder.worker(0).record(Event::Overflow);
+    recorder.stop();
+    thread::sleep(Duration::from_millis(100));
+    recorder.stop();
+    let capture = recorder.capture_last(Duration::from_millis(90));
+    assert_eq!(capture.lanes()[0].events.len(), 1);
+    assert!(capture.duration() < Duration::from_millis(90));
+    recorder.start(64);
+    thread::sleep(Duration::from_millis(10));
+    assert!(recorder.capture().duration() >= Duration::from_millis(10));
+}
+
+/// Fails if each thread has as much room, however many threads there are.
+#[test]
+fn threads_beyond_the_sixteenth_have_little_room() {
+    let recorder = Recorder::new(1);
+    recorder.start(1 << 12);
+    let barrier = std::sync::Barrier::new(40);
+    thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(|| {
+                for _ in 0..300 {
+                    recorder.with_thread(|lane| lane.record(Event::Overflow));
+                }
+                barrier.wait();
+            });
+        }
+    });
+    let capture = recorder.capture();
+    let rooms = capture.lanes()[1..].iter().map(|lane| lane.events.len());
+    let mut rooms: Vec<_> = rooms.collect();
+    rooms.sort_unstable();
+    assert_eq!(rooms[..24], [super::SMALL; 24]);
+    assert_eq!(rooms[24..], [256; 16]);
+}
+
+/// Fails if a worker waits for a lock of the recorder. In a child made by `fork` it may never be
+/// free.
+#[test]
+fn event_that_ends_a_window_waits_for_no_lock() {
+    let recorder = Recorder::new(1);
+    recorder.start_limited(1 << 6, 0.01, Duration::from_secs(1));
+    let event = || recorder.with_worker(0, |lane| lane.record(Event::Overflow));
+    {
+        let _windows = recorder.windows.lock();
+        (0..100).for_each(|_| event());
+        assert!(recorder.is_on());
+    }
+    event();
+    assert!(!recorder.is_on() && recorder.is_started());
+    {
+        let _others = recorder.others.lock();
+        thread::sleep(Duration::from_millis(1));
+        recorder.go_on();
+        assert!(!recorder.is_on());
+    }
+    while !recorder.is_on() {
+        recorder.go_on();
+    }
 }
 
 /// Fails if a recorder with a limit thins out the events of a program that makes few.

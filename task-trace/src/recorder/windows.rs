@@ -11,9 +11,13 @@
 //! 4. Each lane has two rings. The *recent* one has the events of all windows. The *sparse* one has
 //!    those of some windows: so few that it takes the stated time at least to overwrite them. If
 //!    windows are rare, all of them are in both.
-//! 5. A capture has the events of all windows as far back as the recent rings of all workers go,
-//!    and before that those of the sparse windows. The rest is a *gap* in all lanes. The end of a
-//!    poll that begins in a pause, or that is in progress as a pause begins, is not recorded.
+//! 5. While events are few, a window does not end by itself. So `Recorder::go_on` also ends a
+//!    window that is not sparse, once the next sparse one may begin, and begins that one. The quiet
+//!    time before a flood of events is then in a sparse window, which the flood does not overwrite.
+//! 6. A capture has the events of all windows as far back as the recent rings of all workers go,
+//!    and before that those of the sparse windows, as far back as the sparse rings of all workers
+//!    go. The rest is a *gap* in all lanes. The end of a poll that begins in a pause, or that is in
+//!    progress as a pause begins, is not recorded.
 use super::{clock::Clock, ring::Ring};
 use std::{
     collections::VecDeque,
@@ -76,6 +80,7 @@ pub(super) struct Allowed {
 }
 
 /// The state of a recorder's windows.
+#[derive(Clone)]
 pub(super) struct Windows {
     /// `None` if the recorder may take all of the time.
     rule: Option<Rule>,
@@ -108,8 +113,12 @@ impl Windows {
 
     /// Forgets the windows, and begins the first one.
     pub(super) fn start(&mut self, rule: Option<Rule>, now: u64) -> Allowed {
+        // The room is allocated here, and no more of it under the lock of a recorder that is on.
+        let room = rule.map_or(0, |_| REMEMBERED);
         *self = Self {
             rule,
+            recent: VecDeque::with_capacity(room),
+            sparse: VecDeque::with_capacity(room),
             ..Self::new()
         };
         self.begin(now)
@@ -136,11 +145,7 @@ impl Windows {
         let Some(rule) = self.rule.filter(|_| self.paused_at.is_none()) else {
             return Next::Nothing;
         };
-        let window = (self.begun, now);
-        push(&mut self.recent, window);
-        if self.is_sparse {
-            push(&mut self.sparse, window);
-        }
+        self.remember(now);
         let until = self.begun.saturating_add(rule.period);
         if until <= now {
             return Next::Window(self.begin(now));
@@ -149,19 +154,47 @@ impl Windows {
         Next::Pause(until)
     }
 
-    /// Begins the next window, if the recorder pauses.
-    pub(super) fn go_on(&mut self, now: u64) -> Option<Allowed> {
-        self.paused_at.take()?;
-        Some(self.begin(now))
+    fn remember(&mut self, now: u64) {
+        let window = (self.begun, now);
+        push(&mut self.recent, window);
+        if self.is_sparse {
+            push(&mut self.sparse, window);
+        }
+    }
+
+    /// Returns the tick from which on the window in progress gives way to a sparse one, or 0 if it
+    /// does not.
+    pub(super) fn due(&self) -> u64 {
+        let Some(rule) = self.rule.filter(|_| !self.is_sparse) else {
+            return 0;
+        };
+        let until = self.begun.saturating_add(rule.period);
+        self.next_sparse.max(until).max(1)
+    }
+
+    /// Begins the next window: after a pause, or in place of the window in progress. Returns also
+    /// whether the recorder had paused.
+    pub(super) fn go_on(&mut self, now: u64) -> (Allowed, bool) {
+        let paused = self.paused_at.take().is_some();
+        if !paused {
+            self.remember(now);
+        }
+        (self.begin(now), paused)
     }
 
     /// Returns the parts of the time from `since` to `now` that a capture has not, the oldest
-    /// first. It has the events of all windows from the tick `cut` on.
-    pub(super) fn gaps(&self, since: u64, cut: u64, now: u64) -> Vec<(u64, u64)> {
+    /// first. It has the events of all windows from the tick `cut` on, and those of the sparse ones
+    /// from the tick `sparse_cut` on.
+    pub(super) fn gaps(
+        &self,
+        since: u64,
+        (sparse_cut, cut): (u64, u64),
+        now: u64,
+    ) -> Vec<(u64, u64)> {
         let open = self.paused_at.is_none().then_some((self.begun, now));
         let open_sparse = open.filter(|_| self.is_sparse);
         let sparse = self.sparse.iter().copied().chain(open_sparse);
-        let sparse = sparse.map(|(begun, ended)| (begun, ended.min(cut)));
+        let sparse = sparse.map(|(begun, ended)| (begun.max(sparse_cut), ended.min(cut)));
         let recent = self.recent.iter().copied().chain(open);
         let recent = recent.map(|(begun, ended)| (begun.max(cut), ended));
         let mut gaps = Vec::new();
@@ -241,7 +274,7 @@ mod tests {
             let begun = 10 + n * 100;
             assert!(matches!(windows.end(begun + 50), Next::Pause(until) if until == begun + 100));
             let next = if (n + 1) % 3 == 0 { BOTH } else { RECENT };
-            assert_eq!(windows.go_on(begun + 100), Some(next));
+            assert_eq!(windows.go_on(begun + 100), (next, true));
         }
         windows
     }
@@ -249,24 +282,41 @@ mod tests {
     #[test]
     fn window_that_ends_early_is_followed_by_a_gap() {
         let mut windows = windows(1);
-        assert_eq!(windows.go_on(111), None);
-        assert_eq!(windows.gaps(10, 10, 120), [(60, 110)]);
+        assert_eq!(windows.gaps(10, (10, 10), 120), [(60, 110)]);
         assert!(matches!(windows.end(215), Next::Window(RECENT)));
-        assert_eq!(windows.gaps(10, 10, 220), [(60, 110)]);
+        assert_eq!(windows.gaps(10, (10, 10), 220), [(60, 110)]);
         assert!(matches!(windows.end(230), Next::Pause(315)));
         assert!(matches!(windows.end(231), Next::Nothing));
-        assert_eq!(windows.gaps(10, 10, 240), [(60, 110), (230, 240)]);
+        assert_eq!(windows.gaps(10, (10, 10), 240), [(60, 110), (230, 240)]);
     }
 
     #[test]
     fn only_sparse_windows_count_before_the_cut() {
         let windows = windows(7);
         // The windows begin at 10, 110, …, 710. Those at 10, 310 and 610 are sparse.
-        let gaps = windows.gaps(10, 530, 720);
+        let gaps = windows.gaps(10, (10, 530), 720);
         assert_eq!(gaps, [(60, 310), (360, 530), (560, 610), (660, 710)]);
-        let gaps = windows.gaps(10, 335, 720);
+        let gaps = windows.gaps(10, (10, 335), 720);
         assert_eq!(gaps[..2], [(60, 310), (360, 410)]);
-        assert_eq!(windows.gaps(10, u64::MAX, 720).last(), Some(&(660, 720)));
+        let gaps = windows.gaps(10, (10, u64::MAX), 720);
+        assert_eq!(gaps.last(), Some(&(660, 720)));
+        // The sparse rings have lost the window that begins at 10, and a part of the next one.
+        assert_eq!(windows.gaps(10, (330, 530), 720)[0], (10, 330));
+    }
+
+    #[test]
+    fn quiet_window_gives_way_to_a_sparse_one() {
+        let mut windows = Windows::new();
+        assert_eq!(windows.start(Some(RULE), 10), BOTH);
+        assert_eq!(windows.due(), 0);
+        assert!(matches!(windows.end(60), Next::Pause(110)));
+        assert_eq!(windows.go_on(200), (RECENT, true));
+        // The next sparse one may begin at 260, but windows begin at least 100 ticks apart.
+        assert_eq!(windows.due(), 300);
+        assert_eq!(windows.go_on(310), (BOTH, false));
+        assert_eq!(windows.due(), 0);
+        assert_eq!(windows.gaps(10, (10, 10), 400), [(60, 200)]);
+        assert_eq!(windows.gaps(10, (10, 400), 400), [(60, 310)]);
     }
 
     #[test]
@@ -275,7 +325,7 @@ mod tests {
         let all = windows.start(None, 10);
         assert_eq!((all.events, all.sparse), (u64::MAX, u64::MAX));
         assert!(matches!(windows.end(60), Next::Nothing));
-        assert!(windows.gaps(10, 10, 70).is_empty());
+        assert!(windows.gaps(10, (10, 10), 70).is_empty());
     }
 
     #[test]
