@@ -274,6 +274,50 @@ fn error_of_a_save_is_reported_and_the_runtime_goes_on() {
     assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
 }
 
+/// Sets the limit of the process's descriptors. Returns the limit that it replaces.
+#[cfg(all(feature = "net", target_os = "linux"))]
+fn limit_descriptors(limit: libc::rlim_t) -> libc::rlim_t {
+    // SAFETY: all zeroes are a valid value of a plain C structure.
+    let mut limits: libc::rlimit = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is valid for the call.
+    let got = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) };
+    assert_eq!(got, 0);
+    let before = std::mem::replace(&mut limits.rlim_cur, limit);
+    // SAFETY: the pointer is valid for the call.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limits) };
+    assert_eq!(set, 0);
+    before
+}
+
+/// Fails if the saving thread of a runtime that could not be built still has its settings. Runs in
+/// a process of its own, whose descriptors it takes away.
+#[cfg(all(feature = "net", target_os = "linux"))]
+#[test]
+fn failed_build_leaves_no_saving_thread() {
+    const CHILD: &str = "SELVEDGE_TEST_OF_A_FAILED_BUILD";
+    if std::env::var_os(CHILD).is_none() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let name = "failed_build_leaves_no_saving_thread";
+        let child = child.args([name, "--exact"]).env(CHILD, "1").output();
+        let child = child.unwrap();
+        assert!(child.status.success(), "{child:?}");
+        return;
+    }
+    for builder in [Builder::new().workers(2), Builder::new_current_thread()] {
+        let (recordings, _reports) = recordings(Path::new("never-made"));
+        let held = std::sync::Arc::new(());
+        let holds = held.clone();
+        let recordings = recordings.when(move |_| std::sync::Arc::strong_count(&holds) == 0);
+        let builder = recorded(builder, recordings).enable_io();
+        let before = limit_descriptors(0);
+        let built = builder.build();
+        limit_descriptors(before);
+        let error = built.err().and_then(|error| error.raw_os_error());
+        assert_eq!(error, Some(libc::EMFILE));
+        assert_eq!(std::sync::Arc::strong_count(&held), 1);
+    }
+}
+
 #[test]
 fn hook_for_reports_may_panic_and_drop_the_runtime() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! How a runtime is put together: its queues, its shared state, its workers and their threads.
 use super::MAX_WORKERS;
 use crate::{
-    Builder, Handle, Runtime, Worker, blocking,
+    Builder, Runtime, Worker, blocking,
     events::{Events, EventsPark},
     groups::RuntimeGroups,
     local::runtime::{LocalOptions, LocalRuntime},
@@ -42,11 +42,10 @@ impl Builder {
             self.monitor.turn_off();
             let events = Events::new(1, self.polling).without(self.no_sleeps, self.no_sockets);
             let parks = vec![events.park_of_users(0, self.settings.backoff.rule())];
-            let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
+            let (mut runtime, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
             if enable_io {
-                shared.events.open()?;
+                runtime.handle().shared().events.open()?;
             }
-            let mut runtime = Runtime::new_of(shared);
             let (core, park) = cores.remove(0);
             runtime.be_driven_by_block_on(Worker::of_events_park(core, park));
             return Ok(runtime);
@@ -68,11 +67,11 @@ impl Builder {
             ((0..workers).map(parker).collect(), Some(events))
         };
         let enable_io = self.enable_io;
-        let (shared, cores) = self.assemble(parkers, Parker::waker, events);
+        let (runtime, cores) = self.assemble(parkers, Parker::waker, events);
+        let shared = runtime.handle().shared().clone();
         if enable_io {
             shared.events.open()?;
         }
-        let runtime = Runtime::new_of(shared.clone());
         // The first worker starts last, so that it finds the cores of the other workers when it
         // notifies them.
         for (core, park) in cores.into_iter().rev() {
@@ -153,21 +152,22 @@ impl Builder {
             "build_driven needs a Park for each worker, and at least one"
         );
         self.monitor.turn_off();
-        let (shared, cores) = self.assemble(parks, |park| park.waker(), None);
+        let (mut runtime, cores) = self.assemble(parks, |park| park.waker(), None);
         let workers = cores
             .into_iter()
             .map(|(core, park)| Worker::new(core, park));
-        let mut runtime = Runtime::new_of(shared);
         runtime.is_driven = true;
         (runtime, workers.collect())
     }
 
+    /// Makes the runtime, without the threads of its workers. At an error of the caller, the
+    /// runtime's drop ends what has begun here.
     pub(super) fn assemble<P>(
         self,
         parks: Vec<P>,
         unparker: impl Fn(&P) -> Waker,
         events: Option<Events>,
-    ) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
+    ) -> (Runtime, Vec<(Box<Core>, P)>) {
         let mut settings = self.settings;
         let views = match self.unobserved {
             true => self.views,
@@ -260,13 +260,14 @@ impl Builder {
         #[cfg(selvedge_sim)]
         sync_shim::sim::watch(&shared);
         shared.groups.bind(shared.address());
+        let runtime = Runtime::new_of(shared.clone());
         shared.trace.begin(&shared);
-        views.begin(&Handle::new(shared.clone()));
+        views.begin(runtime.handle());
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =
             |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);
         let cores = cores.map(core).collect();
-        (shared, cores)
+        (runtime, cores)
     }
 }
 

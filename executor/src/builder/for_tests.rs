@@ -77,7 +77,8 @@ impl Builder {
         let parks = (0..2)
             .map(|worker| events.park(worker, worker_idle::Wait::default()))
             .collect();
-        let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
+        let (runtime, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
+        let shared = runtime.handle().shared().clone();
         let (unstarted, park) = cores.remove(1);
         unstarted.park.set(Some(Parker::Events(park)));
         unstarted.idle_state.searching.set(true);
@@ -85,6 +86,6 @@ impl Builder {
         shared.idle.sleep(1, false);
         let (core, park) = cores.remove(0);
         core.idle_state.searching.set(shared.idle.try_search());
-        (Runtime::new_of(shared), Worker::of_events_park(core, park))
+        (runtime, Worker::of_events_park(core, park))
     }
 }
