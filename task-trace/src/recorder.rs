@@ -180,8 +180,8 @@ impl Recorder {
         self.start_windows(capacity, None);
     }
 
-    /// Starts to record, for as long as the scheduler runs: in at most this part of each lane's
-    /// time, and so that the recording goes back for the time `keep`.
+    /// Starts to record, for as long as the scheduler runs: by its estimate in at most this part of
+    /// each lane's time, and so that the recording goes back for the time `keep`.
     ///
     /// While the events come so fast that they would cost more, the recorder pauses. The scheduler
     /// calls [`go_on`](Self::go_on) from time to time, which ends a pause. So the recorder records

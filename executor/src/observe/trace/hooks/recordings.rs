@@ -97,7 +97,8 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// Saves into this folder, at a stall and at a panic.
+    /// Saves into this folder, at a stall and at a panic. A relative path counts from the working
+    /// directory that the process has when the runtime is built.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -194,8 +195,8 @@ impl fmt::Debug for Recordings {
 }
 
 /// The part of a lane's time that the events of a flight recorder may take. It is a half of the
-/// 3 % that the docs state: tasks that were only spawned and joined lost up to twice as much as the
-/// estimate of an event's cost says.
+/// 3 % at which the docs say it aims: tasks that were only spawned and joined lost up to twice as
+/// much as the estimate of an event's cost says.
 pub(super) const PART: f64 = 0.015;
 
 /// The number of events for which a worker has room, unless the builder says otherwise.

@@ -54,7 +54,12 @@ struct State {
 }
 
 impl Saver {
-    pub(super) fn new(settings: Option<Recordings>) -> Self {
+    pub(super) fn new(mut settings: Option<Recordings>) -> Self {
+        if let Some(settings) = &mut settings {
+            // A daemon may change its working directory later.
+            let folder = std::path::absolute(&settings.folder);
+            settings.folder = folder.unwrap_or_else(|_| settings.folder.clone());
+        }
         Self {
             settings,
             state: Mutex::new(State::default()),
@@ -267,4 +272,19 @@ fn report(settings: &Recordings, result: Result<&Path, &io::Error>) {
         Ok(path) => writeln!(stderr, "selvedge: saved a recording: {}", path.display()),
         Err(error) => writeln!(stderr, "selvedge: the recorder: {error}"),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_folder_is_that_of_the_build() {
+        let saver = Saver::new(Some(Recordings::new("some/folder")));
+        let folder = &saver.settings.as_ref().unwrap().folder;
+        assert_eq!(
+            *folder,
+            std::env::current_dir().unwrap().join("some/folder")
+        );
+    }
 }
