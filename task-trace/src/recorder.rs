@@ -442,8 +442,8 @@ impl Recorder {
         self.capture_last(Duration::MAX)
     }
 
-    /// Copies the events of the time `last` before now, or before the stop, but none from before the
-    /// last start. A poll or a sleep that was in progress then is whole, if its begin is still
+    /// Copies the events of the time `last` before now, or before the stop, but none from before
+    /// the last start. A poll or a sleep that was in progress then is whole, if its begin is still
     /// there.
     ///
     /// ```
