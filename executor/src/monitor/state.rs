@@ -122,6 +122,12 @@ impl Monitor {
         self.stalls.load(Relaxed)
     }
 
+    /// Whether the thread was started.
+    pub(crate) fn is_running(&self) -> bool {
+        // Ordering: Relaxed; the state publishes nothing.
+        self.state.load(Relaxed) == RUNNING
+    }
+
     /// Whether the thread could not be started.
     pub(crate) fn is_refused(&self) -> bool {
         // Ordering: Relaxed, as a snapshot is approximate.

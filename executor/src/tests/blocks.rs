@@ -513,6 +513,29 @@ fn runtime_whose_monitor_cannot_start_goes_on() {
     }
 }
 
+/// Fails if a worker that never parks leaves the end of the recorder's pauses to a monitor whose
+/// thread could not be started.
+#[cfg(feature = "recorder")]
+#[test]
+fn recorder_goes_on_if_the_monitor_cannot_start() {
+    let second = std::time::Duration::from_secs(1);
+    let builder = Builder::new().workers(1).fail_at_monitor().monitor(true);
+    let builder = builder.flight_recorder(second).flight_recorder_memory(0);
+    let runtime = builder.build().unwrap();
+    let tracer = runtime.handle().trace();
+    let task = runtime.spawn(async move {
+        let begun = std::time::Instant::now();
+        // After each gap but the last one, the recorder has gone on.
+        while tracer.capture().gaps().len() < 3 && begun.elapsed() < 20 * second {
+            for _ in 0..10_000 {
+                crate::yield_now().await;
+            }
+        }
+        tracer.capture().gaps().len()
+    });
+    assert!(runtime.block_on(task).unwrap() >= 3);
+}
+
 /// Fails if the monitor does not learn of a call that has ended before it looks.
 #[test]
 fn annotated_calls_are_counted_for_the_monitor() {

@@ -146,7 +146,7 @@ impl Core {
 
     fn at_interval(&self) -> Option<Task> {
         // Elsewhere the monitor does this.
-        if !self.shared.monitor.is_on() {
+        if !self.shared.monitor.is_running() {
             self.shared.trace.go_on();
         }
         // A task in an ended slice would be refused its first operation.
