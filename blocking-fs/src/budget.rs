@@ -2,6 +2,15 @@
 #[cfg(feature = "coop-budget")]
 pub(crate) use coop_budget::poll_proceed;
 
+/// Says to a dump of tasks that the calling operation waits.
+#[inline]
+pub(crate) fn note_wait(what: &'static str) {
+    #[cfg(feature = "coop-budget")]
+    coop_budget::note_wait(|| what.into());
+    #[cfg(not(feature = "coop-budget"))]
+    let _ = what;
+}
+
 /// Stands for the budget in builds without the feature `coop-budget`.
 #[cfg(not(feature = "coop-budget"))]
 pub(crate) fn poll_proceed(_: &std::task::Context<'_>) -> std::task::Poll<Unlimited> {
@@ -14,4 +23,20 @@ pub(crate) struct Unlimited;
 #[cfg(not(feature = "coop-budget"))]
 impl Unlimited {
     pub(crate) fn made_progress(self) {}
+    pub(crate) fn cancel(self) {}
 }
+
+/// Returns the value of a result. Returns an error from the calling poll, whose operation has then
+/// made no progress.
+macro_rules! or_cancel {
+    ($result:expr, $progress:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => {
+                $progress.cancel();
+                return ::std::task::Poll::Ready(Err(error));
+            }
+        }
+    };
+}
+pub(crate) use or_cancel;

@@ -38,7 +38,10 @@ fn pool() -> io::Result<CurrentPool> {
 /// Polls for the result of a job, which is charged as one operation.
 fn poll_job<T>(job: &mut Running<T>, cx: &mut Context<'_>) -> Poll<Result<T, Dropped>> {
     let progress = ready!(budget::poll_proceed(cx));
-    let result = ready!(Pin::new(job).poll(cx));
+    let Poll::Ready(result) = Pin::new(job).poll(cx) else {
+        budget::note_wait("a call of the system on a blocking thread");
+        return Poll::Pending;
+    };
     progress.made_progress();
     Poll::Ready(result)
 }

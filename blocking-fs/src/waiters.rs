@@ -2,6 +2,7 @@
 //!
 //! The functions of a waker are user code, and may use the state. So wakers are cloned, woken and
 //! dropped without the lock.
+use crate::budget::note_wait;
 use std::{
     collections::BTreeMap,
     mem,
@@ -54,9 +55,10 @@ pub(crate) fn lock<S>(state: &Mutex<S>) -> MutexGuard<'_, S> {
 }
 
 /// Locks the state, if `is_ready` returns true for it. Otherwise keeps the task's waker in the slot
-/// that `slot` returns.
+/// that `slot` returns. `what` is the event that the task then waits for, for a dump of tasks.
 pub(crate) fn poll_lock<'a, S>(
     shared: &'a Mutex<S>,
+    what: &'static str,
     cx: &Context<'_>,
     is_ready: impl Fn(&S) -> bool,
     slot: impl Fn(&mut S) -> &mut Option<Waker>,
@@ -74,6 +76,8 @@ pub(crate) fn poll_lock<'a, S>(
         }
         let kept = slot(&mut state);
         if kept.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
+            drop(state);
+            note_wait(what);
             return Poll::Pending;
         }
         let Some(waker) = cloned.take() else {
@@ -84,6 +88,7 @@ pub(crate) fn poll_lock<'a, S>(
         let replaced = kept.replace(waker);
         drop(state);
         drop(replaced);
+        note_wait(what);
         return Poll::Pending;
     }
 }

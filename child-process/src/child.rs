@@ -236,7 +236,11 @@ impl Process {
             }
             // `poll_event` takes the event. So either the child has ended before the next
             // `try_wait`, or its end brings another event.
-            ready!(self.exit.poll_event(cx))?;
+            let child = self.exit.id();
+            ready!(coop_budget::waits_as(
+                || format!("the end of the child process {child}").into(),
+                || self.exit.poll_event(cx)
+            ))?;
         }
     }
 }

@@ -46,6 +46,12 @@ impl Exit {
         Self::Thread { id, thread: None }
     }
 
+    /// Returns the process id of the child.
+    pub(super) fn id(&self) -> u32 {
+        let (Self::Pidfd { id, .. } | Self::Thread { id, .. }) = *self;
+        id
+    }
+
     /// Waits for an event. As a rule the child has ended by the time of the event.
     ///
     /// # Errors
@@ -69,8 +75,9 @@ impl Exit {
                     None => thread.insert(wait_in_thread(*id)?),
                 };
                 let result = ended.poll(cx);
-                if result.is_ready() {
-                    *thread = None;
+                match result {
+                    Poll::Ready(_) => *thread = None,
+                    Poll::Pending => coop_budget::note_wait(|| "a thread".into()),
                 }
                 result
             }

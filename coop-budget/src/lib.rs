@@ -5,6 +5,8 @@
 #[cfg(feature = "std")]
 mod adapt;
 mod budget;
+#[cfg(feature = "std")]
+mod holder;
 mod preempt;
 #[cfg(feature = "std")]
 mod scope;
@@ -13,11 +15,15 @@ mod slices;
 #[cfg(feature = "std")]
 mod ticker;
 #[cfg(feature = "std")]
+mod waits_on;
+#[cfg(feature = "std")]
 mod watch;
 #[cfg(feature = "std")]
 mod wrap;
 
 pub use budget::Budget;
+#[cfg(feature = "std")]
+pub use holder::{note_holders, notes_holders, poll_as, polled_task};
 pub use preempt::Preempt;
 #[cfg(feature = "std")]
 pub use scope::{
@@ -29,7 +35,9 @@ pub use slices::Slices;
 #[cfg(feature = "std")]
 pub use ticker::Ticker;
 #[cfg(feature = "std")]
-pub use watch::{Watched, Watching, note_wait, watch};
+pub use waits_on::WaitsOn;
+#[cfg(feature = "std")]
+pub use watch::{Watched, Watching, note_wait, waits_as, watch};
 #[cfg(feature = "std")]
 pub use wrap::{
     Consume, Cooperative, Scoped, SubBudget, Unconstrained, consume, cooperative, scope,

@@ -16,6 +16,8 @@
 //! | `none` | [`preempt::NONE`] | the same, or a flag that is *watched* (rule 7) |
 //! | `watch` | null | the innermost watch, or null (rule 7) |
 //!
+//! `task` is 0 or the task whose poll it is, whatever the scopes are.
+//!
 //! # Rules
 //!
 //! 1. A *nested* scope takes its budget out of what is left in the outer one, and returns what it
@@ -49,7 +51,7 @@
 //!    [`Progress`] whose number is that of no scope. The refund of such a charge takes the slow
 //!    path, too. Like a frame, a watch is on the stack of a function that has not returned.
 use crate::{
-    Budget, Preempt, preempt,
+    Budget, Preempt, WaitsOn, preempt,
     watch::{self, Watch},
 };
 use std::{
@@ -74,6 +76,8 @@ pub(crate) struct Current {
     pub(crate) watch: Cell<*const Watch<'static>>,
     /// The number of the newest watch of this thread.
     pub(crate) last_watch: Cell<u64>,
+    /// The task whose poll this is, or 0: see `holder`.
+    pub(crate) task: Cell<u64>,
 }
 
 /// The state of the outer scope, and the fields that a scope needs only once it is exhausted.
@@ -177,6 +181,7 @@ sync_shim::thread_local! {
             none: Cell::new(preempt::NONE),
             watch: Cell::new(ptr::null()),
             last_watch: Cell::new(0),
+            task: Cell::new(0),
         }
     }
 }
@@ -940,16 +945,16 @@ impl Progress {
     /// use std::{cell::RefCell, task::{Context, Poll, Waker}};
     ///
     /// let waits = RefCell::new(Vec::new());
-    /// let note = |what: Option<String>| waits.borrow_mut().extend(what);
+    /// let note = |what| waits.borrow_mut().extend(what);
     /// watch(&note, |_| {
     ///     let mut cx = Context::from_waker(Waker::noop());
     ///     let Poll::Ready(progress) = poll_proceed(&mut cx) else { unreachable!() };
     ///     progress.waits_for(|| "a bus".into());
     /// });
-    /// assert_eq!(waits.into_inner(), ["a bus"]);
+    /// assert_eq!(waits.into_inner(), ["a bus".into()]);
     /// ```
     #[inline]
-    pub fn waits_for(self, what: impl FnOnce() -> String) {
+    pub fn waits_for(self, what: impl FnOnce() -> WaitsOn) {
         let progress = std::mem::ManuallyDrop::new(self);
         progress.give_back(Refund::Wait(Some(what)));
     }
@@ -973,11 +978,11 @@ impl Progress {
     #[inline]
     pub fn cancel(self) {
         let progress = std::mem::ManuallyDrop::new(self);
-        progress.give_back(Refund::<fn() -> String>::Cancel);
+        progress.give_back(Refund::<fn() -> WaitsOn>::Cancel);
     }
 
     /// Keeps the charge of `done` operations and refunds the others. If `done` exceeds the granted
-    /// number, all charges are kept.
+    /// number, all charges are kept. To a [watch](crate::watch), 0 is neither progress nor a wait.
     ///
     /// ```
     /// use coop_budget::{Budget, Scope, has_remaining, poll_proceed};
@@ -991,15 +996,17 @@ impl Progress {
     /// });
     /// ```
     #[inline]
-    pub fn made_progress_n(mut self, done: u32) {
-        self.charge = self.charge.saturating_sub(done);
+    pub fn made_progress_n(self, done: u32) {
+        let mut progress = std::mem::ManuallyDrop::new(self);
+        progress.charge = progress.charge.saturating_sub(done);
+        progress.give_back(Refund::<fn() -> WaitsOn>::Cancel);
     }
 }
 
 impl Drop for Progress {
     #[inline]
     fn drop(&mut self) {
-        self.give_back(Refund::<fn() -> String>::Wait(None));
+        self.give_back(Refund::<fn() -> WaitsOn>::Wait(None));
     }
 }
 
@@ -1012,7 +1019,7 @@ enum Refund<F> {
 
 impl Progress {
     #[inline]
-    fn give_back(&self, why: Refund<impl FnOnce() -> String>) {
+    fn give_back(&self, why: Refund<impl FnOnce() -> WaitsOn>) {
         // A thread whose thread-locals are gone has no scope left.
         let _ = CURRENT.try_with(|current| {
             if current.number.get() == self.scope {
@@ -1037,7 +1044,7 @@ fn give_back_slowly(
     current: &Current,
     scope: u64,
     charge: u32,
-    why: Refund<impl FnOnce() -> String>,
+    why: Refund<impl FnOnce() -> WaitsOn>,
 ) {
     if !watch::is_recorded(scope) {
         return refund_outer(current, scope, charge);

@@ -12,12 +12,13 @@
 //!    place of the scope's number, the number of the watch and the place of the record, with the
 //!    bit [`RECORDED`].
 //! 2. A record is *given back* once, if its charge is refunded as a whole. Each other record stands
-//!    for progress.
+//!    for progress. The last records are removed if they are given back: no charge has their places
+//!    any more.
 //! 3. An operation may poll another one while it has its own charge: a wrapper does. Only the inner
 //!    one waits then. So a record that is given back is a wait only if no wait was noted since the
 //!    record was made.
 use crate::{
-    Exhausted, Preempt, preempt,
+    Exhausted, Preempt, WaitsOn, preempt,
     scope::{CURRENT, Current},
 };
 use std::{
@@ -29,7 +30,7 @@ use std::{
 const RECORDED: u64 = 1 << 63;
 
 /// The bits of a record's place. A watch records no more charges than there are places.
-const PLACE_BITS: u32 = 20;
+const PLACE_BITS: u32 = 16;
 const PLACES: usize = 1 << PLACE_BITS;
 
 /// Calls `on_wait` for each operation of a poll that waits, on the stack of that operation.
@@ -58,7 +59,7 @@ const PLACES: usize = 1 << PLACE_BITS;
 /// assert_eq!(waits.get(), 1);
 /// assert!(!watched.has_progressed && watched.is_whole);
 /// ```
-pub fn watch<R>(on_wait: &dyn Fn(Option<String>), poll: impl FnOnce(&Watching<'_>) -> R) -> R {
+pub fn watch<R>(on_wait: &dyn Fn(Option<WaitsOn>), poll: impl FnOnce(&Watching<'_>) -> R) -> R {
     CURRENT.with(|current| {
         let number = current.last_watch.get() + 1;
         current.last_watch.set(number);
@@ -66,7 +67,9 @@ pub fn watch<R>(on_wait: &dyn Fn(Option<String>), poll: impl FnOnce(&Watching<'_
             on_wait,
             number,
             records: RefCell::default(),
+            is_full: Cell::new(false),
             waits: Cell::new(0),
+            alias: RefCell::new(None),
             outer: current.watch.get(),
         };
         let none = Preempt::watched();
@@ -93,16 +96,16 @@ pub struct Watched {
 /// use std::cell::RefCell;
 ///
 /// let waits = RefCell::new(Vec::new());
-/// let on_wait = |what: Option<String>| waits.borrow_mut().extend(what);
+/// let on_wait = |what| waits.borrow_mut().extend(what);
 /// watch(&on_wait, |_| note_wait(|| "rain".into()));
 /// note_wait(|| unreachable!("nobody watches"));
-/// assert_eq!(waits.into_inner(), ["rain"]);
+/// assert_eq!(waits.into_inner(), ["rain".into()]);
 /// ```
 #[inline]
-pub fn note_wait(what: impl FnOnce() -> String) {
+pub fn note_wait(what: impl FnOnce() -> WaitsOn) {
     #[cold]
     #[inline(never)]
-    fn note(watch: *const Watch<'static>, what: impl FnOnce() -> String) {
+    fn note(watch: *const Watch<'static>, what: impl FnOnce() -> WaitsOn) {
         // SAFETY: the watch is live (rule 7 of `scope`).
         let watch = unsafe { &*watch };
         watch.note(Some(what));
@@ -116,13 +119,51 @@ pub fn note_wait(what: impl FnOnce() -> String) {
     });
 }
 
+/// Polls an operation that waits by the operations of others: to a [`watch`], these wait for
+/// `what`. Outside of a watch, `what` is not called.
+///
+/// ```
+/// use coop_budget::{note_wait, waits_as, watch};
+/// use std::cell::RefCell;
+///
+/// let waits = RefCell::new(Vec::new());
+/// let on_wait = |what| waits.borrow_mut().extend(what);
+/// watch(&on_wait, |_| {
+///     waits_as(|| "the end of a child".into(), || note_wait(|| "a descriptor".into()));
+/// });
+/// assert_eq!(waits.into_inner(), ["the end of a child".into()]);
+/// ```
+pub fn waits_as<R>(what: impl FnOnce() -> WaitsOn, poll: impl FnOnce() -> R) -> R {
+    struct Restore<'a>(&'a Watch<'static>, Option<WaitsOn>);
+
+    impl Drop for Restore<'_> {
+        fn drop(&mut self) {
+            *self.0.alias.borrow_mut() = self.1.take();
+        }
+    }
+
+    let watch = CURRENT.with(|current| current.watch.get());
+    // SAFETY: the watch is null, or live (rule 7 of `scope`), until after this function: it was
+    // there before.
+    let watch = unsafe { watch.as_ref() };
+    let _restore = watch.map(|watch| {
+        let what = what();
+        Restore(watch, watch.alias.borrow_mut().replace(what))
+    });
+    poll()
+}
+
 /// A watch in progress.
 pub(crate) struct Watch<'a> {
-    on_wait: &'a dyn Fn(Option<String>),
+    on_wait: &'a dyn Fn(Option<WaitsOn>),
     number: u64,
     records: RefCell<Vec<Record>>,
+    /// Whether a charge found no place.
+    is_full: Cell<bool>,
     /// The waits noted so far.
     waits: Cell<usize>,
+    /// What the operations in a [`waits_as`] wait for.
+    alias: RefCell<Option<WaitsOn>>,
     outer: *const Watch<'static>,
 }
 
@@ -135,11 +176,12 @@ struct Record {
 }
 
 impl Watch<'_> {
-    fn note(&self, what: Option<impl FnOnce() -> String>) {
+    fn note(&self, what: Option<impl FnOnce() -> WaitsOn>) {
         self.waits.set(self.waits.get() + 1);
         // A panic of a poll drops charges, too.
         if !std::thread::panicking() {
-            (self.on_wait)(what.map(|what| what()));
+            let alias = self.alias.borrow().clone();
+            (self.on_wait)(alias.or_else(|| what.map(|what| what())));
         }
     }
 }
@@ -185,7 +227,7 @@ impl<'a> Watching<'a> {
             .is_none_or(|(flag, after)| after.is_some() && flag.is_watched());
         Watched {
             has_progressed: records.iter().any(|record| !record.is_given_back),
-            is_whole: is_whole && records.len() < PLACES,
+            is_whole: is_whole && !self.watch.is_full.get(),
         }
     }
 }
@@ -216,6 +258,7 @@ pub(crate) fn record(current: &Current, scope: u64, granted: u32) -> u64 {
     let mut records = watch.records.borrow_mut();
     let place = records.len();
     if place == PLACES {
+        watch.is_full.set(true);
         return scope;
     }
     records.push(Record {
@@ -240,7 +283,7 @@ pub(crate) struct GivenBack<'a> {
 }
 
 impl GivenBack<'_> {
-    pub(crate) fn note(self, what: Option<impl FnOnce() -> String>) {
+    pub(crate) fn note(self, what: Option<impl FnOnce() -> WaitsOn>) {
         if let Some(watch) = self.watch {
             watch.note(what);
         }
@@ -260,8 +303,13 @@ pub(crate) fn give_back(current: &Current, number: u64, charge: u32) -> Option<G
             let record = records.get_mut(place)?;
             record.is_given_back = record.granted == charge;
             let waits = record.is_given_back && record.waits == watch.waits.get();
+            let scope = record.scope;
+            // A poll that tries again and again needs no more places.
+            while records.last().is_some_and(|last| last.is_given_back) {
+                records.pop();
+            }
             return Some(GivenBack {
-                scope: record.scope,
+                scope,
                 watch: waits.then_some(watch),
             });
         }

@@ -20,6 +20,7 @@ use crate::{
     slot::{Direction, Slot, WaiterKey},
     sys::{Fd, Sys},
 };
+use coop_budget::WaitsOn;
 use std::{
     collections::VecDeque,
     future::poll_fn,
@@ -33,6 +34,21 @@ use sync_shim::sync::Arc;
 /// makes up to 32 calls. So the other tasks wait less, and one more poll costs little beside 32
 /// calls.
 pub(crate) const CALL: u32 = 4;
+
+/// Returns the value of a result. Returns an error from the calling poll, whose operation has then
+/// made no progress.
+macro_rules! or_cancel {
+    ($result:expr, $progress:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => {
+                $progress.cancel();
+                return ::std::task::Poll::Ready(Err(error));
+            }
+        }
+    };
+}
+pub(crate) use or_cancel;
 
 #[derive(Debug)]
 pub(crate) struct Registration<S: Sys> {
@@ -222,7 +238,7 @@ impl<S: Sys> Registration<S> {
                 progress.waits_for(move || self.awaits(direction.interest()));
                 return Poll::Pending;
             };
-            let (seen, op) = (seen?, || uninterrupted(&mut op));
+            let (seen, op) = (or_cancel!(seen, progress), || uninterrupted(&mut op));
             if let Some(done) = self.attempt(seen, direction.interest(), op) {
                 progress.made_progress();
                 return Poll::Ready(done);
@@ -259,7 +275,7 @@ impl<S: Sys> Registration<S> {
                 progress.waits_for(move || self.awaits(interest));
                 return Poll::Pending;
             };
-            let seen = seen?;
+            let seen = or_cancel!(seen, progress);
             if let Some(done) = self.attempt(seen, interest, || uninterrupted(&mut op)) {
                 let may_guess = S::REPORTS_CLOSE;
                 if may_guess && matches!(done, Ok(moved) if 0 < moved.count && !moved.may_have_more)
@@ -289,7 +305,11 @@ impl<S: Sys> Registration<S> {
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, u32::MAX));
         loop {
-            let seen = ready!(poll_ready(cx))?;
+            let Poll::Ready(seen) = poll_ready(cx) else {
+                progress.waits_for(move || self.awaits(interest));
+                return Poll::Pending;
+            };
+            let seen = or_cancel!(seen, progress);
             if let Some(done) = self.attempt(seen, interest, || uninterrupted(&mut op)) {
                 let count = done.as_ref().map_or(1, |count| datagrams(*count).max(1));
                 let calls = u32::try_from(count).unwrap_or(u32::MAX);
@@ -377,15 +397,17 @@ impl<S: Sys> Registration<S> {
         .await
     }
 
-    /// Says what an operation waits for.
+    /// Says what an operation waits for, to a dump of tasks.
     #[cold]
-    fn awaits(&self, interest: Interest) -> String {
+    pub(crate) fn awaits(&self, interest: Interest) -> WaitsOn {
+        #[cfg_attr(not(windows), allow(clippy::unnecessary_fallible_conversions))]
+        let fd = i64::try_from(self.fd).unwrap_or(i64::MAX);
         let state = match (interest.is_readable(), interest.is_writable()) {
             (true, false) => "readable",
             (false, true) => "writable",
             _ => "ready",
         };
-        format!("descriptor {} to be {state}", self.fd)
+        WaitsOn::Descriptor { fd, state }
     }
 
     /// Performs `op`, an operation of this crate, once the source is ready; waits in the list.
@@ -474,7 +496,7 @@ impl<S: Sys> Wait<'_, S> {
                 progress.waits_for(move || self.registration.awaits(self.interest));
                 return Poll::Pending;
             };
-            let seen = seen?;
+            let seen = or_cancel!(seen, progress);
             if let Some(done) = self.registration.attempt(seen, self.interest, &mut op) {
                 progress.made_progress();
                 return Poll::Ready(done);
@@ -492,13 +514,18 @@ impl<S: Sys> Wait<'_, S> {
     ) -> Poll<io::Result<R>> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         loop {
-            let seen = ready!(self.poll_ready(cx))?;
+            let Poll::Ready(seen) = self.poll_ready(cx) else {
+                progress.waits_for(move || self.registration.awaits(self.interest));
+                return Poll::Pending;
+            };
+            let seen = or_cancel!(seen, progress);
             let done = op();
             if !would_block(&done) {
                 progress.made_progress();
                 return Poll::Ready(done);
             }
-            self.registration.clear_for_user(seen, self.interest)?;
+            let cleared = self.registration.clear_for_user(seen, self.interest);
+            or_cancel!(cleared, progress);
             if seen.is_closed_for(self.interest) {
                 progress.made_progress();
                 cx.waker().wake_by_ref();

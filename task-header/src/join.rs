@@ -153,7 +153,7 @@ impl<T> JoinHandle<T> {
     #[inline]
     fn note_wait(&self) {
         #[cfg(feature = "coop-budget")]
-        coop_budget::note_wait(|| alloc::format!("the end of task {}", self.id()));
+        coop_budget::note_wait(|| coop_budget::WaitsOn::Task(self.id().into()));
     }
 
     /// Returns whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.

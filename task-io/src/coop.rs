@@ -4,7 +4,7 @@ use std::task::{Context, Poll, ready};
 #[cfg(feature = "coop-budget")]
 use coop_budget::remaining;
 #[cfg(feature = "coop-budget")]
-pub(crate) use coop_budget::{Progress, poll_proceed};
+pub(crate) use coop_budget::{Progress, WaitsOn, poll_proceed};
 
 #[cfg(not(feature = "coop-budget"))]
 mod free {
@@ -16,6 +16,18 @@ mod free {
     impl Progress {
         #[inline(always)]
         pub(crate) fn made_progress(self) {}
+
+        #[inline(always)]
+        pub(crate) fn waits_for(self, _: impl FnOnce() -> WaitsOn) {}
+    }
+
+    /// Stands for what an operation waits for, of which nobody asks.
+    pub(crate) struct WaitsOn;
+
+    impl WaitsOn {
+        pub(crate) fn event<T: ?Sized>(_: &'static str, _: &T) -> Self {
+            Self
+        }
     }
 
     /// Grants every operation.
@@ -32,7 +44,7 @@ mod free {
 #[cfg(not(feature = "coop-budget"))]
 use free::remaining;
 #[cfg(not(feature = "coop-budget"))]
-pub(crate) use free::{Progress, poll_proceed};
+pub(crate) use free::{Progress, WaitsOn, poll_proceed};
 
 /// Charges an operation that is ready at once.
 #[inline]

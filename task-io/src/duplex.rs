@@ -1,6 +1,6 @@
 use crate::{
     AsyncRead, AsyncWrite, ReadBuf,
-    coop::poll_proceed,
+    coop::{WaitsOn, poll_proceed},
     pipe::{Done, Pipe, Side, slices},
 };
 use std::{
@@ -106,12 +106,15 @@ fn poll<T>(
             return Poll::Ready(result);
         }
         if locked.has(side, cx.waker()) {
+            drop(locked);
+            progress.waits_for(|| WaitsOn::event(side.awaited(), pipe));
             return Poll::Pending;
         }
         if let Some(waker) = waker.take() {
             let old = locked.wait(side, waker);
             drop(locked);
             contain(|| drop(old));
+            progress.waits_for(|| WaitsOn::event(side.awaited(), pipe));
             return Poll::Pending;
         }
         drop(locked);

@@ -43,6 +43,16 @@ pub(crate) enum Side {
     Writer,
 }
 
+impl Side {
+    /// Says what this side waits for, to a dump of tasks.
+    pub(crate) fn awaited(self) -> &'static str {
+        match self {
+            Self::Reader => "bytes in a pipe in memory",
+            Self::Writer => "room in a pipe in memory",
+        }
+    }
+}
+
 /// The result of a call, and the waker of the other side, to be woken (rule 2).
 pub(crate) type Done<T> = (io::Result<T>, Option<Waker>);
 

@@ -1,6 +1,6 @@
 use crate::{
     AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf,
-    coop::poll_proceed,
+    coop::{WaitsOn, poll_proceed},
     pipe::{Done, Pipe, Side, slices},
     split,
 };
@@ -92,6 +92,7 @@ impl SimplexStream {
             let old = self.pipe.wait(side, cx.waker().clone());
             contain(|| drop(old));
         }
+        progress.waits_for(|| WaitsOn::event(side.awaited(), &self.pipe));
         Poll::Pending
     }
 }

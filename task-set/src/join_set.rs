@@ -275,7 +275,9 @@ impl<T> JoinSet<T> {
         match polled {
             Poll::Ready(Some(_)) => progress.made_progress(),
             Poll::Ready(None) => progress.cancel(),
-            Poll::Pending => drop(progress),
+            Poll::Pending => progress.waits_for(|| {
+                coop_budget::WaitsOn::event("the end of a task of the set", self)
+            }),
         }
         polled
     }

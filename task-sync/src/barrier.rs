@@ -5,6 +5,7 @@
 //! wait that is dropped in its round takes its arrival back. If its round is over it takes nothing
 //! back: the arrival was counted.
 use crate::{
+    coop::WaitsOn,
     wait::{Request, Wait},
     waiters::{Waiter, Waiters, drop_waker},
     waiting::Waiting,
@@ -185,6 +186,10 @@ impl Request for Arrival<'_> {
         }
         drop(locked);
         drop_waker(waker);
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("the other tasks at a barrier", self.barrier)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The charge to the poll's budget: of `coop-budget` with that feature, else nothing.
 #[cfg(feature = "coop-budget")]
-pub(crate) use coop_budget::poll_proceed;
+pub(crate) use coop_budget::{WaitsOn, poll_proceed};
 use core::{future::poll_fn, task::Context};
 
 #[cfg(not(feature = "coop-budget"))]
@@ -13,6 +13,18 @@ mod free {
     impl Progress {
         #[inline(always)]
         pub(crate) fn made_progress(self) {}
+
+        #[inline(always)]
+        pub(crate) fn waits_for(self, _: impl FnOnce() -> WaitsOn) {}
+    }
+
+    /// Stands for what an operation waits for, of which nobody asks.
+    pub(crate) struct WaitsOn;
+
+    impl WaitsOn {
+        pub(crate) fn event<T: ?Sized>(_: &'static str, _: &T) -> Self {
+            Self
+        }
     }
 
     /// Grants every operation.
@@ -22,7 +34,7 @@ mod free {
     }
 }
 #[cfg(not(feature = "coop-budget"))]
-pub(crate) use free::poll_proceed;
+pub(crate) use free::{WaitsOn, poll_proceed};
 
 /// Charges an operation that does not wait.
 pub(crate) async fn proceed() {

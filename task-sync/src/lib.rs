@@ -34,6 +34,8 @@ mod counts;
 pub mod futures;
 #[cfg(any(feature = "mutex", feature = "rwlock"))]
 mod guard;
+#[cfg(any(feature = "mutex", feature = "rwlock"))]
+mod holder;
 #[cfg(any(feature = "broadcast", feature = "watch"))]
 mod lists;
 mod lock;

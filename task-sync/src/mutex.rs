@@ -3,7 +3,7 @@
 //! [`raw`] has the protocol. This file has the data and the guards.
 pub(crate) mod raw;
 
-use crate::{guard::guard, try_lock_error::TryLockError, wait::Wait, waiting::Waiting};
+use crate::{guard::guard, holder, try_lock_error::TryLockError, wait::Wait, waiting::Waiting};
 use alloc::sync::Arc;
 use core::{fmt, marker::PhantomData, mem::ManuallyDrop, ptr};
 use raw::{AsMutex, Lock, RawMutex};
@@ -92,13 +92,19 @@ impl<T> Mutex<T> {
     sync_shim::const_fn! {
         /// Creates a mutex. `const`, except under a model.
         pub const fn const_new(value: T) -> Self {
-            Self { raw: RawMutex::new(), value: UnsafeCell::new(value) }
+            Self::with(RawMutex::new(holder::IN_CONSTANTS), value)
         }
     }
 
     /// Creates a mutex.
     pub fn new(value: T) -> Self {
-        Self::const_new(value)
+        Self::with(RawMutex::new(holder::begins()), value)
+    }
+
+    sync_shim::const_fn! {
+        const fn with(raw: RawMutex, value: T) -> Self {
+            Self { raw, value: UnsafeCell::new(value) }
+        }
     }
 
     /// Returns the value.

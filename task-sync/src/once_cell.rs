@@ -252,6 +252,8 @@ impl Drop for Permit<'_> {
 }
 
 impl AsSemaphore for &RawSemaphore {
+    const WAITED: &'static str = "the value of a once cell";
+
     #[inline]
     fn semaphore(&self) -> &RawSemaphore {
         self

@@ -16,7 +16,7 @@
 pub mod error;
 mod inner;
 
-use crate::coop::poll_proceed;
+use crate::coop::{WaitsOn, poll_proceed};
 use core::{
     fmt,
     future::{Future, poll_fn},
@@ -184,7 +184,12 @@ impl<T> Sender<T> {
     /// ```
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let progress = ready!(poll_proceed(cx));
-        ready!(self.inner().poll_register(End::Sender, cx.waker()));
+        let inner = self.inner();
+        if inner.poll_register(End::Sender, cx.waker()).is_pending() {
+            let what = "the end of the receiver of a oneshot channel";
+            progress.waits_for(|| WaitsOn::event(what, inner));
+            return Poll::Pending;
+        }
         progress.made_progress();
         Poll::Ready(())
     }
@@ -329,7 +334,13 @@ impl<T> Future for Receiver<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let inner = self.inner().expect("a receiver that was ready is polled");
         let progress = ready!(poll_proceed(cx));
-        ready!(inner.poll_register(End::Receiver, cx.waker()));
+        if inner
+            .poll_register(End::Receiver, cx.waker())
+            .is_pending()
+        {
+            progress.waits_for(|| WaitsOn::event("the value of a oneshot channel", inner));
+            return Poll::Pending;
+        }
         progress.made_progress();
         Poll::Ready(self.finish().ok_or(RecvError(())))
     }

@@ -7,7 +7,7 @@ mod held;
 mod owned;
 mod raw;
 
-use crate::{try_lock_error::TryLockError, wait::Wait, waiting::Waiting};
+use crate::{holder, try_lock_error::TryLockError, wait::Wait, waiting::Waiting};
 use alloc::sync::Arc;
 use core::fmt;
 use raw::{AsRwLock, Entry, Kind, RawRwLock, Shared, Whole};
@@ -109,20 +109,13 @@ impl<T> RwLock<T> {
         /// If there may be no reader, or more than `u32::MAX >> 3`.
         #[track_caller]
         pub const fn const_with_max_readers(value: T, max_readers: u32) -> Self {
-            assert!(
-                0 < max_readers && max_readers <= MAX_READERS,
-                "a RwLock has 1 to u32::MAX >> 3 readers"
-            );
-            Self {
-                raw: RawRwLock::new(max_readers),
-                value: UnsafeCell::new(value),
-            }
+            Self::with(value, max_readers, holder::IN_CONSTANTS)
         }
     }
 
     /// Creates a lock.
     pub fn new(value: T) -> Self {
-        Self::const_new(value)
+        Self::with(value, MAX_READERS, holder::begins())
     }
 
     /// Creates a lock for at most `max_readers` readers at a time.
@@ -131,7 +124,21 @@ impl<T> RwLock<T> {
     /// If there may be no reader, or more than `u32::MAX >> 3`.
     #[track_caller]
     pub fn with_max_readers(value: T, max_readers: u32) -> Self {
-        Self::const_with_max_readers(value, max_readers)
+        Self::with(value, max_readers, holder::begins())
+    }
+
+    sync_shim::const_fn! {
+        #[track_caller]
+        const fn with(value: T, max_readers: u32, notes_holder: bool) -> Self {
+            assert!(
+                0 < max_readers && max_readers <= MAX_READERS,
+                "a RwLock has 1 to u32::MAX >> 3 readers"
+            );
+            Self {
+                raw: RawRwLock::new(max_readers, notes_holder),
+                value: UnsafeCell::new(value),
+            }
+        }
     }
 
     /// Returns the value.

@@ -9,6 +9,7 @@
 //! lock, or has its waiter in the queue. Two threads that set are ordered by the lock: the one that
 //! fails sees the other's value.
 use crate::{
+    coop::WaitsOn,
     wait::{Condition, until},
     waiters::Waiters,
     waiting::Waiting,
@@ -306,6 +307,10 @@ impl<'a, T> Condition for Set<'a, T> {
 
     fn may_be_met(&self, &(): &()) -> bool {
         self.0.initialized()
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("the value of a once cell", self.0)
     }
 }
 

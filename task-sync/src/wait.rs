@@ -8,7 +8,7 @@
 //! `waiters.rs` says. A waiter that was released owes nothing: the notifier has released all
 //! waiters, and each of them looks at the condition itself.
 use crate::{
-    coop::poll_proceed,
+    coop::{WaitsOn, poll_proceed},
     waiters::{Waiter, Waiters},
 };
 use core::{
@@ -42,6 +42,9 @@ pub(crate) trait Request {
     /// # Safety
     /// As of `poll`, whose last call was not ready.
     unsafe fn cancel(&mut self, waiter: Pin<&Waiter<Self::Value>>);
+
+    /// Says what the request waits for, to a dump of tasks.
+    fn waits_on(&self) -> WaitsOn;
 }
 
 /// Waits until a request is granted, and makes it into a guard.
@@ -84,7 +87,10 @@ where
         let waiter = unsafe { Pin::new_unchecked(&this.waiter) };
         // SAFETY: the waiter is this future's, which does not change the request. The drop calls
         // `cancel`, except after a poll that was ready.
-        let output = ready!(unsafe { request.poll(waiter, cx.waker()) });
+        let Poll::Ready(output) = (unsafe { request.poll(waiter, cx.waker()) }) else {
+            progress.waits_for(|| request.waits_on());
+            return Poll::Pending;
+        };
         progress.made_progress();
         let request = this.request.take().expect("it was there above");
         Poll::Ready((this.finish)(request, output))
@@ -123,6 +129,9 @@ pub(crate) trait Condition {
     /// Returns whether `output` may return something. It runs under the queue's lock, so no user
     /// code runs in it.
     fn may_be_met(&self, shared: &Self::Shared) -> bool;
+
+    /// Says what the condition is, to a dump of tasks.
+    fn waits_on(&self) -> WaitsOn;
 }
 
 /// Waits until a condition is met.
@@ -181,5 +190,10 @@ impl<C: Condition> Request for Until<C> {
     unsafe fn cancel(&mut self, waiter: Pin<&Waiter<()>>) {
         // SAFETY: the caller's. The waiter was pushed to this queue.
         unsafe { self.0.queue().remove(waiter) };
+    }
+
+    #[cold]
+    fn waits_on(&self) -> WaitsOn {
+        self.0.waits_on()
     }
 }

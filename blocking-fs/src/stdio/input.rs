@@ -11,7 +11,7 @@
 //! 3. The thread is none of a pool. The end of a pool waits for its jobs, and a read of a terminal
 //!    may wait for ever.
 use crate::{
-    budget::poll_proceed,
+    budget::{or_cancel, poll_proceed},
     waiters::{self, Waiters, lock, poll_lock},
 };
 use std::{
@@ -73,7 +73,7 @@ impl Reader {
         }
         loop {
             let is_idle = |state: &State| !state.is_reading;
-            let mut state = ready!(poll_lock(&INPUT, cx, is_idle, |state| state
+            let mut state = ready!(poll_lock(&INPUT, "standard input", cx, is_idle, |state| state
                 .waiters
                 .slot(self.0)));
             let count = state.ahead.len().min(room);
@@ -91,7 +91,8 @@ impl Reader {
             let reading = Reading::begin(&mut state);
             drop(state);
             let thread = thread::Builder::new().name("stdin".to_owned());
-            thread.spawn(move || reading.run())?; // If this fails, it drops the read.
+            // If this fails, it drops the read.
+            or_cancel!(thread.spawn(move || reading.run()), progress);
         }
     }
 }

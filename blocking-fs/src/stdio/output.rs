@@ -127,7 +127,8 @@ impl Writer {
         is_ready: impl Fn(&State) -> bool,
     ) -> Poll<MutexGuard<'static, State>> {
         let is_ready = |state: &State| is_ready(state) || state.failures != self.failures;
-        poll_lock(&self.output.state, cx, is_ready, |state| {
+        let what = "standard output or error";
+        poll_lock(&self.output.state, what, cx, is_ready, |state| {
             state.waiters.slot(self.key)
         })
     }

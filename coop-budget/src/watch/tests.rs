@@ -33,7 +33,7 @@ fn work() {
 }
 
 /// Runs a poll under a watch. Returns what the waits say, and the outcome.
-fn watched(poll: impl FnOnce()) -> (Vec<Option<String>>, Watched) {
+fn watched(poll: impl FnOnce()) -> (Vec<Option<WaitsOn>>, Watched) {
     let waits = RefCell::new(Vec::new());
     let on_wait = |what| waits.borrow_mut().push(what);
     let outcome = watch(&on_wait, |watching| {
@@ -148,7 +148,7 @@ fn charge_of_an_outer_watch_is_its_wait() {
 }
 
 #[test]
-fn batch_waits_only_if_nothing_was_done() {
+fn batch_of_nothing_is_neither_progress_nor_a_wait() {
     let batch = |done: u32| {
         move || {
             let mut cx = Context::from_waker(Waker::noop());
@@ -159,7 +159,7 @@ fn batch_waits_only_if_nothing_was_done() {
         }
     };
     Scope::own(Budget::new(9)).run(|| {
-        assert_eq!(watched(batch(0)), (vec![None], WAITS));
+        assert_eq!(watched(batch(0)), (vec![], WAITS));
         assert_eq!(remaining(), Some(9));
         assert_eq!(watched(batch(2)), (vec![], WORKS));
         assert_eq!(remaining(), Some(7));
@@ -195,7 +195,7 @@ fn refusal_is_a_wait() {
             work();
             assert!(wait().is_pending());
         });
-        assert!(waits[0].as_ref().unwrap().contains("budget"));
+        assert!(waits[0].as_ref().unwrap().to_string().contains("budget"));
         assert_eq!(outcome, WORKS);
     });
 }
@@ -214,7 +214,7 @@ fn request_ends_the_watch() {
                 slice.request();
                 assert!(need_preempt() && wait().is_pending());
             });
-            assert!(waits[0].as_ref().unwrap().contains("slice"));
+            assert!(waits[0].as_ref().unwrap().to_string().contains("slice"));
             assert!(!outcome.is_whole);
             assert!(need_preempt(), "the request stays");
         }
@@ -276,8 +276,15 @@ fn hook_may_do_operations() {
 
 #[test]
 fn charges_beyond_the_places_are_still_refunded() {
+    let grant_unlimited = || Scope::unlimited().run(charge);
     Scope::own(Budget::DEFAULT).run(|| {
-        let (_, outcome) = watched(|| (0..=PLACES).for_each(|_| wait_once()));
+        let (waits, outcome) = watched(|| (0..=PLACES).for_each(|_| wait_once()));
+        // A place is free again after the refund.
+        assert!(outcome.is_whole && waits.len() == PLACES + 1);
+        let (_, outcome) = watched(|| {
+            let kept: Vec<_> = (0..=PLACES).map(|_| grant_unlimited()).collect();
+            drop(kept);
+        });
         assert!(!outcome.is_whole);
         assert_eq!(remaining(), Budget::DEFAULT.remaining());
     });

@@ -20,7 +20,7 @@ use crate::{
     Interest,
     driver::WeakDriver,
     readiness::Snapshot,
-    registration::{CALL, Registration, uninterrupted},
+    registration::{CALL, Registration, or_cancel, uninterrupted},
     slot::Direction,
     sys::Os,
 };
@@ -66,16 +66,21 @@ impl SendPauses {
     ) -> Poll<io::Result<R>> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         loop {
-            let seen = if self.pause.poll(driver, cx)?.is_ready() {
-                registration.current()?
-            } else if self.trusts_events {
-                let seen = ready!(poll_ready(cx))?;
-                // Rule 3: if the call that follows succeeds, this send ends.
-                self.trusts_events = false;
-                seen
-            } else {
+            let polled = match self.pause.poll(driver, cx) {
+                Poll::Ready(paused) => Poll::Ready(paused.and_then(|()| registration.current())),
+                Poll::Pending if self.trusts_events => {
+                    let polled = poll_ready(cx);
+                    // Rule 3: if the call that follows succeeds, this send ends.
+                    self.trusts_events &= !matches!(polled, Poll::Ready(Ok(_)));
+                    polled
+                }
+                Poll::Pending => Poll::Pending,
+            };
+            let Poll::Ready(seen) = polled else {
+                progress.waits_for(|| registration.awaits(Interest::WRITABLE));
                 return Poll::Pending;
             };
+            let seen = or_cancel!(seen, progress);
             let op = || uninterrupted(&mut op);
             if let Some(done) = registration.attempt(seen, Interest::WRITABLE, op) {
                 progress.made_progress();

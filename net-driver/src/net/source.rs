@@ -189,7 +189,10 @@ impl<T> Source<T> {
         direction: Direction,
     ) -> Poll<io::Result<()>> {
         let progress = ready!(coop_budget::poll_proceed(cx));
-        let seen = ready!(self.registration.poll_ready(cx, direction));
+        let Poll::Ready(seen) = self.registration.poll_ready(cx, direction) else {
+            progress.waits_for(move || self.registration.awaits(direction.interest()));
+            return Poll::Pending;
+        };
         progress.made_progress();
         Poll::Ready(seen.map(drop))
     }

@@ -10,6 +10,7 @@
 //!    orderings are Relaxed: the call of the thread orders a flag before the thread's look, and the
 //!    lock orders the two sides of rule 3.
 use crate::list::{self, List};
+use coop_budget::WaitsOn;
 use std::{
     mem,
     sync::{
@@ -118,6 +119,7 @@ impl Listener {
             drop(old);
             // Rule 3.
             if !self.has_new() {
+                progress.waits_for(|| WaitsOn::event("a signal of slot", self.slot));
                 return Poll::Pending;
             }
         }

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::driver::{self, Inner};
 use pin_project_lite::pin_project;
+use coop_budget::WaitsOn;
 use std::{
     fmt,
     future::Future,
@@ -219,7 +220,8 @@ impl Future for Sleep {
             let sleep = self.into_ref().get_ref();
             progress.waits_for(move || {
                 let left = sleep.deadline.saturating_duration_since(Instant::now());
-                format!("a sleep, which ends in {left:.1?}")
+                let deadline = sleep.deadline.into_std();
+                WaitsOn::Time { deadline, left }
             });
             return Poll::Pending;
         }

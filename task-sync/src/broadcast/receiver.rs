@@ -6,6 +6,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
+    coop::WaitsOn,
     wait::{Condition, until},
     waiters::Waiters,
     waiting::Waiting,
@@ -330,5 +331,9 @@ impl<T: Clone> Condition for Receiving<'_, T> {
         let shared = &self.0.shared;
         shared.receiving.mark_used(self.0.list);
         shared.may_receive(self.0.next)
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("a message of a broadcast channel", &*self.0.shared)
     }
 }

@@ -23,6 +23,7 @@ use super::{
     ring::{MAX_RECEIVERS, Missing, Ring},
 };
 use crate::{
+    coop::WaitsOn,
     lock::{Lock, LockGuard},
     panics::{drop_each, resume},
     wait::Condition,
@@ -191,5 +192,9 @@ impl<T> Condition for Closed<'_, T> {
     fn may_be_met(&self, &(): &()) -> bool {
         // No thread locks `closing` while it has the tail, so this nesting cannot deadlock.
         self.0.tail().receivers == 0
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("the end of the receivers of a broadcast channel", self.0)
     }
 }

@@ -22,7 +22,7 @@
 //!    to the head exists: their code may use the channel.
 use super::chain::{CLOSED, Chain, DISCONNECTED, GONE, Head};
 use super::room::Room;
-use crate::coop::poll_proceed;
+use crate::coop::{WaitsOn, poll_proceed};
 use crate::panics::{drop_each, resume};
 use crate::waiters::{Waiters, wake};
 use crate::waiting::Waiting;
@@ -352,7 +352,13 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         let message = match unsafe { self.pop() } {
             Some(message) => Some(message),
             // SAFETY: the caller's.
-            None => ready!(unsafe { self.poll_wait(cx) }),
+            None => match unsafe { self.poll_wait(cx) } {
+                Poll::Ready(message) => message,
+                Poll::Pending => {
+                    progress.waits_for(|| WaitsOn::event("a message of an mpsc channel", self));
+                    return Poll::Pending;
+                }
+            },
         };
         progress.made_progress();
         if message.is_some() {
@@ -400,7 +406,13 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         let first = match unsafe { self.pop() } {
             Some(message) => Some(message),
             // SAFETY: the caller's.
-            None => ready!(unsafe { self.poll_wait(cx) }),
+            None => match unsafe { self.poll_wait(cx) } {
+                Poll::Ready(message) => message,
+                Poll::Pending => {
+                    progress.waits_for(|| WaitsOn::event("a message of an mpsc channel", self));
+                    return Poll::Pending;
+                }
+            },
         };
         progress.made_progress();
         let Some(first) = first else {

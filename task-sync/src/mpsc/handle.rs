@@ -1,4 +1,5 @@
 //! The owners of a channel: the insides of a sender, a receiver and a weak sender.
+use crate::coop::WaitsOn;
 use super::chan::{Chan, Nothing, Owner};
 use super::error::TryRecvError;
 use crate::wait::{Condition, until};
@@ -166,5 +167,9 @@ impl<T, const BOUNDED: bool> Condition for Closed<'_, T, BOUNDED> {
     fn may_be_met(&self, &(): &()) -> bool {
         // A close sets its bits before it takes the lock.
         self.0.is_closed()
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("the end of the receiver of an mpsc channel", self.0)
     }
 }

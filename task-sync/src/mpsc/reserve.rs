@@ -1,4 +1,5 @@
 //! The future of a reservation.
+use crate::coop::WaitsOn;
 use super::chan::Chan;
 use super::error::TrySendError;
 use super::room::Need;
@@ -70,5 +71,9 @@ impl<T> Request for Reserve<'_, T> {
         if unsafe { self.chan.room.cancel(waiter) } {
             self.chan.wake_receiver();
         }
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("room in an mpsc channel", self.chan)
     }
 }

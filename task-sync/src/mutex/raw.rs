@@ -32,6 +32,7 @@
 //! | `OVERTAKEN` | a task has taken the lock while `WOKEN` was set | that task | as `WOKEN`, and with it |
 //! | `OFTEN` | the lock was taken more than once then | the later tasks | as `WOKEN`, and with it |
 //! | `HANDOFF` | the first waiter was overtaken, or a run of hand-overs lasts | the holder of the queue's lock | the same |
+//! | `NOTED` | the lock notes its holder: see `holder.rs` | its creation, or a dump | an owner, if no holder is wanted |
 //!
 //! [`Run`] is under the lock of the queue.
 //!
@@ -61,6 +62,8 @@
 //! lock, and unlocks in its turn with `WOKEN` clear; or it queues again, while the lock is owned;
 //! or its drop does what rule 6 says.
 use crate::{
+    coop::WaitsOn,
+    holder::{self, Holder},
     wait::Request,
     waiters::{Waiter, Waiters, drop_waker, wake},
     waiting::Waiting,
@@ -80,6 +83,7 @@ const WOKEN: u32 = 4;
 const HANDOFF: u32 = 8;
 const OVERTAKEN: u32 = 16;
 const OFTEN: u32 = 32;
+const NOTED: u32 = 64;
 /// The bits that the owner of a woken waiter clears.
 const ON_THE_WAY: u32 = WOKEN | OVERTAKEN | OFTEN;
 
@@ -151,14 +155,16 @@ pub(crate) enum Turn {
 pub(crate) struct RawMutex {
     state: AtomicU32,
     waiters: Waiters<Turn, Run>,
+    holder: Holder,
 }
 
 impl RawMutex {
     sync_shim::const_fn! {
-        pub(crate) const fn new() -> Self {
+        pub(crate) const fn new(notes_holder: bool) -> Self {
             Self {
-                state: AtomicU32::new(0),
+                state: AtomicU32::new(if notes_holder { NOTED } else { 0 }),
                 waiters: Waiters::new(Run::NEW),
+                holder: Holder::new(),
             }
         }
     }
@@ -182,11 +188,31 @@ impl RawMutex {
                 .state
                 .compare_exchange_weak(state, taken(state), Acquire, Relaxed)
             {
-                Ok(_) => return true,
+                Ok(_) => {
+                    self.note_holder(state);
+                    return true;
+                }
                 Err(now) => state = now,
             }
         }
         false
+    }
+
+    /// Notes the holder, after an acquisition in this state, if the lock does so.
+    #[inline]
+    fn note_holder(&self, state: u32) {
+        #[cold]
+        fn note(mutex: &RawMutex) {
+            if holder::is_wanted() {
+                return mutex.holder.set();
+            }
+            // Ordering: Relaxed. The bit orders nothing.
+            mutex.state.fetch_and(!NOTED, Relaxed);
+        }
+
+        if state & NOTED != 0 {
+            note(self);
+        }
     }
 
     /// Releases the lock. One read-modify-write, unless a waiter must be woken.
@@ -224,6 +250,7 @@ impl RawMutex {
             // Ordering: Release, as in `unlock`.
             self.state.fetch_and(!clear, Release);
         }
+        self.holder.clear();
         let waker = locked.pop_front(|turn| *turn = Turn::Own);
         drop(locked);
         if let Some(waker) = waker {
@@ -265,6 +292,7 @@ impl RawMutex {
             // Ordering: Acquire pairs with the Release of the last owner's `unlock`, which may be
             // another thread's. The mark on the waiter passes it on.
             self.state.fetch_xor(LOCKED | end | last, Acquire);
+            self.holder.clear();
             Turn::Own
         };
         let waker = locked.pop_front(|value| *value = turn);
@@ -291,6 +319,8 @@ impl RawMutex {
         let turn = ready!(unsafe { self.waiters.poll(waiter, waker) });
         if turn == Turn::Own || self.try_woken() {
             waiter.reset();
+            // Ordering: Relaxed. The bit orders nothing.
+            self.note_holder(self.state.load(Relaxed));
             return Poll::Ready(());
         }
         // SAFETY: the caller's.
@@ -345,6 +375,7 @@ impl RawMutex {
                 Ok(_) if is_free => {
                     drop(locked);
                     waiter.reset();
+                    self.note_holder(state);
                     // Its panic must not lose the lock.
                     drop_waker(Some(waker));
                     return Poll::Ready(());
@@ -394,6 +425,26 @@ impl RawMutex {
         }
     }
 
+    /// Says to a dump of tasks that a task waits for the lock, and who holds it. From now on the
+    /// lock notes its holder.
+    #[cfg(feature = "coop-budget")]
+    #[cold]
+    fn waits_on(&self) -> WaitsOn {
+        // Ordering: Relaxed. The bit orders nothing.
+        let state = self.state.fetch_or(NOTED, Relaxed);
+        let is_noted = state & (LOCKED | NOTED) == LOCKED | NOTED;
+        WaitsOn::Lock {
+            kind: "a mutex",
+            at: core::ptr::from_ref(self).addr(),
+            holder: self.holder.get().filter(|_| is_noted),
+        }
+    }
+
+    #[cfg(not(feature = "coop-budget"))]
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("a mutex", self)
+    }
+
     /// Calls `f` for each request that waits, in their order.
     pub(crate) fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
         let mut locked = self.waiters.lock();
@@ -423,6 +474,10 @@ impl<H: AsMutex> Request for Lock<H> {
     unsafe fn cancel(&mut self, waiter: Pin<&Waiter<Turn>>) {
         // SAFETY: the caller's.
         unsafe { self.0.mutex().cancel(waiter) };
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        self.0.mutex().waits_on()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The futures that wait for a [`Notify`].
 use super::{Notify, Reason};
 use crate::{
-    coop::poll_proceed,
+    coop::{WaitsOn, poll_proceed},
     waiters::{Waiter, Waiters, drop_waker},
 };
 use alloc::sync::Arc;
@@ -79,7 +79,10 @@ impl Wait {
         }
         let progress = ready!(poll_proceed(cx));
         // SAFETY: both futures pair a wait with its `Notify`, and cancel it in their drop.
-        ready!(unsafe { self.poll(notify, Some(cx.waker())) });
+        if unsafe { self.poll(notify, Some(cx.waker())) }.is_pending() {
+            progress.waits_for(|| WaitsOn::event("a notification of a notify", notify));
+            return Poll::Pending;
+        }
         progress.made_progress();
         Poll::Ready(())
     }

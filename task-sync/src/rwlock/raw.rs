@@ -27,6 +27,7 @@
 //! | woken | the waiters with `Turn::Try` that have not tried yet | see below |
 //! | `QUEUED` | a waiter is queued | the holder of the queue's lock |
 //! | `HANDOFF` | nobody may overtake the first waiter | the holder of the queue's lock |
+//! | `NOTED` | the lock notes its holder: see `holder.rs` | its creation, or a dump, sets it; an entry clears it, if no holder is wanted |
 //!
 //! The holder of the queue's lock adds to the number of woken waiters when it releases them. The
 //! owner of such a waiter subtracts one.
@@ -74,6 +75,8 @@
 //! reader leaves, and nobody is woken, a waiting writer gets `HANDOFF`. A woken waiter tries once,
 //! and then has `HANDOFF`. With `HANDOFF` only a group that is on its way enters, once.
 use crate::{
+    coop::WaitsOn,
+    holder::{self, Holder},
     wait::Request,
     waiters::{BATCH, Batch, Locked, Waiter, Waiters, drop_waker, wake_batch},
     waiting::Waiting,
@@ -91,8 +94,9 @@ use sync_shim::atomic::{
 const WRITER: u64 = 1;
 const QUEUED: u64 = 2;
 const HANDOFF: u64 = 4;
+const NOTED: u64 = 8;
 /// One woken waiter. A group is at most a batch.
-const WOKEN: u64 = 8;
+const WOKEN: u64 = 16;
 /// The bits of the number of woken waiters.
 const ALL_WOKEN: u64 = READER - WOKEN;
 /// A state in which the lock admits nobody.
@@ -126,6 +130,7 @@ pub(crate) struct Claim {
 pub(crate) struct RawRwLock {
     state: AtomicU64,
     waiters: Waiters<Claim>,
+    holder: Holder,
     max_readers: u32,
 }
 
@@ -136,6 +141,13 @@ impl Kind {
         match self {
             Self::Read => READER,
             Self::Write => WRITER,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "a reader's lock",
+            Self::Write => "a writer's lock",
         }
     }
 }
@@ -149,10 +161,11 @@ const fn readers(state: u64) -> u32 {
 impl RawRwLock {
     sync_shim::const_fn! {
         /// Creates a lock for at least one reader.
-        pub(crate) const fn new(max_readers: u32) -> Self {
+        pub(crate) const fn new(max_readers: u32, notes_holder: bool) -> Self {
             Self {
-                state: AtomicU64::new(0),
+                state: AtomicU64::new(if notes_holder { NOTED } else { 0 }),
                 waiters: Waiters::new(()),
+                holder: Holder::new(),
                 max_readers,
             }
         }
@@ -172,7 +185,8 @@ impl RawRwLock {
     pub(crate) fn try_enter(&self, kind: Kind) -> bool {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);
-        while state & HANDOFF == 0 && self.admits(state, kind) {
+        // The bit `NOTED` costs nothing here: it is tested with the others.
+        while state & (HANDOFF | NOTED) == 0 && self.admits(state, kind) {
             let now = state + kind.unit();
             // Ordering: Acquire pairs with the Release of `leave`. Relaxed on failure: the value
             // is the next guess.
@@ -184,7 +198,46 @@ impl RawRwLock {
                 Err(now) => state = now,
             }
         }
+        state & NOTED != 0 && self.try_enter_noted(kind)
+    }
+
+    /// Enters as `try_enter` does, and notes the holder.
+    #[cold]
+    fn try_enter_noted(&self, kind: Kind) -> bool {
+        // Ordering: Relaxed, a guess that the exchange checks.
+        let mut state = self.state.load(Relaxed);
+        while state & HANDOFF == 0 && self.admits(state, kind) {
+            let now = state + kind.unit();
+            // Ordering: as in `try_enter`.
+            match self
+                .state
+                .compare_exchange_weak(state, now, Acquire, Relaxed)
+            {
+                Ok(_) => {
+                    self.note_holder(now);
+                    return true;
+                }
+                Err(now) => state = now,
+            }
+        }
         false
+    }
+
+    /// Notes the holder, after an entry that led to this state, if the lock does so.
+    #[inline]
+    fn note_holder(&self, state: u64) {
+        #[cold]
+        fn note(lock: &RawRwLock) {
+            if holder::is_wanted() {
+                return lock.holder.set();
+            }
+            // Ordering: Relaxed. The bit orders nothing.
+            lock.state.fetch_and(!NOTED, Relaxed);
+        }
+
+        if state & NOTED != 0 {
+            note(self);
+        }
     }
 
     /// Leaves the lock. One read-modify-write, unless others must be notified.
@@ -196,7 +249,7 @@ impl RawRwLock {
         // Ordering: Release pairs with the Acquire of those who enter later (`try_enter`,
         // `try_woken`, `enter_or_push`, `notify`).
         let before = self.state.fetch_sub(kind.unit(), Release);
-        if before & QUEUED != 0 {
+        if before & (QUEUED | NOTED) != 0 {
             self.left(before, before - kind.unit());
         }
     }
@@ -217,6 +270,13 @@ impl RawRwLock {
     /// Notifies after a task has left or a writer has become a reader, if it must (rule 3).
     #[cold]
     fn left(&self, before: u64, after: u64) {
+        // A writer that has become a reader is still a holder.
+        if before & NOTED != 0 && readers(after) <= readers(before) {
+            self.holder.clear_own();
+        }
+        if before & QUEUED == 0 {
+            return;
+        }
         let leaves_others = before & WRITER == 0 && readers(after) > 0;
         let must_notify = match before & HANDOFF == 0 {
             true => before & ALL_WOKEN == 0,
@@ -274,7 +334,12 @@ impl RawRwLock {
                 state = now;
                 continue;
             }
-            let turn = if hands_over { Turn::In } else { Turn::Try };
+            let turn = if hands_over {
+                self.holder.clear();
+                Turn::In
+            } else {
+                Turn::Try
+            };
             for _ in 0..count {
                 // A queued waiter has a waker, and the batch has room.
                 let waker = locked.pop_front(|claim| claim.turn = turn);
@@ -312,6 +377,8 @@ impl RawRwLock {
         let claim = ready!(unsafe { self.waiters.poll(waiter, waker) });
         if claim.turn == Turn::In {
             waiter.reset();
+            // Ordering: Relaxed. The bit orders nothing.
+            self.note_holder(self.state.load(Relaxed));
             return Poll::Ready(());
         }
         if self.try_woken(waiter, kind) {
@@ -335,6 +402,7 @@ impl RawRwLock {
                 Ok(_) => {
                     // Before a wake, which may unwind without `std`.
                     waiter.reset();
+                    self.note_holder(now);
                     if self.ends_group(now, kind) {
                         self.notify(self.waiters.lock(), now, false);
                     }
@@ -385,6 +453,7 @@ impl RawRwLock {
         };
         if is_in {
             waiter.reset();
+            self.note_holder(now);
             if was_woken && self.ends_group(now, kind) {
                 self.notify(locked, now, false);
             } else {
@@ -437,6 +506,26 @@ impl RawRwLock {
                 }
             }
         }
+    }
+
+    /// Says to a dump of tasks that a task waits for an entry, and who is in the lock. From now on
+    /// the lock notes its holder.
+    #[cfg(feature = "coop-budget")]
+    #[cold]
+    fn waits_on(&self, kind: Kind) -> WaitsOn {
+        // Ordering: Relaxed. The bit orders nothing.
+        let state = self.state.fetch_or(NOTED, Relaxed);
+        let is_noted = state & NOTED != 0 && (state & WRITER != 0 || readers(state) > 0);
+        WaitsOn::Lock {
+            kind: kind.name(),
+            at: core::ptr::from_ref(self).addr(),
+            holder: self.holder.get().filter(|_| is_noted),
+        }
+    }
+
+    #[cfg(not(feature = "coop-budget"))]
+    fn waits_on(&self, kind: Kind) -> WaitsOn {
+        WaitsOn::event(kind.name(), self)
     }
 
     /// Calls `f` for each request that waits, in their order.
@@ -510,6 +599,10 @@ impl<H: AsRwLock, A: Access> Request for Entry<H, A> {
     unsafe fn cancel(&mut self, waiter: Pin<&Waiter<Claim>>) {
         // SAFETY: the caller's.
         unsafe { self.of.rwlock().cancel(waiter, A::KIND) };
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        self.of.rwlock().waits_on(A::KIND)
     }
 }
 

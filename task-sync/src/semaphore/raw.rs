@@ -52,6 +52,7 @@
 //! that room, that they can't exist. Any other releaser adds by an exchange within the limit. A
 //! releaser whose permits do not fit panics, and these permits are gone.
 use crate::{
+    coop::WaitsOn,
     wait::Request,
     waiters::{Batch, Locked, Waiter, Waiters, drop_waker, wake, wake_batch},
     waiting::Waiting,
@@ -431,6 +432,9 @@ impl RawSemaphore {
 
 /// A handle by which a request reaches its semaphore.
 pub(crate) trait AsSemaphore {
+    /// What a request waits for, for a dump of tasks.
+    const WAITED: &'static str = "permits of a semaphore";
+
     fn semaphore(&self) -> &RawSemaphore;
 }
 
@@ -462,6 +466,10 @@ impl<H: AsSemaphore> Request for Permits<H> {
     unsafe fn cancel(&mut self, waiter: Pin<&Waiter<u32>>) {
         // SAFETY: the caller's.
         unsafe { self.of.semaphore().cancel(waiter, self.permits) };
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event(H::WAITED, self.of.semaphore())
     }
 }
 

@@ -24,6 +24,7 @@
 //! 4. A reader does not enter while a thread sleeps for the lock. So readers do not shut out a
 //!    writer.
 use crate::{
+    coop::WaitsOn,
     lists::{LISTS, Lists},
     parking::{LOCKED, PARKED, Parking, UNIT},
     wait::Condition,
@@ -276,6 +277,10 @@ impl<T> Condition for Closed<'_, T> {
     fn may_be_met(&self, &(): &()) -> bool {
         self.0.receivers() == 0
     }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("the end of the receivers of a watch channel", self.0)
+    }
 }
 
 /// The condition that a channel has another version than the one seen, or is closed. A poll that
@@ -308,5 +313,9 @@ impl<T> Condition for Changed<'_, T> {
         self.shared.changed.mark_used(self.list.index(self.seen));
         let (version, is_closed) = self.shared.version();
         version != *self.seen || is_closed
+    }
+
+    fn waits_on(&self) -> WaitsOn {
+        WaitsOn::event("a value of a watch channel", self.shared)
     }
 }

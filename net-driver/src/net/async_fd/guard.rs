@@ -200,7 +200,10 @@ impl<T> AsyncFd<T> {
 
     fn poll(&self, cx: &mut Context<'_>, direction: Direction) -> Poll<io::Result<Snapshot>> {
         let progress = ready!(coop_budget::poll_proceed(cx));
-        let seen = ready!(self.registration().poll_ready(cx, direction));
+        let Poll::Ready(seen) = self.registration().poll_ready(cx, direction) else {
+            progress.waits_for(move || self.registration().awaits(direction.interest()));
+            return Poll::Pending;
+        };
         progress.made_progress();
         Poll::Ready(seen)
     }

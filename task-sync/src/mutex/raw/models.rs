@@ -24,7 +24,7 @@ impl AsMutex for &RawMutex {
 
 impl Protected {
     fn new() -> Arc<Self> {
-        let (mutex, value) = (RawMutex::new(), UnsafeCell::new(0));
+        let (mutex, value) = (RawMutex::new(false), UnsafeCell::new(0));
         Arc::new(Self { mutex, value })
     }
 

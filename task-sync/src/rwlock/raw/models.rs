@@ -39,7 +39,7 @@ fn is_ready(future: Pin<&mut impl Future>) -> bool {
 
 impl Protected {
     fn new(max_readers: u32) -> Arc<Self> {
-        let (raw, value) = (RawRwLock::new(max_readers), UnsafeCell::new(0));
+        let (raw, value) = (RawRwLock::new(max_readers, false), UnsafeCell::new(0));
         Arc::new(Self { raw, value })
     }
 

@@ -1,0 +1,109 @@
+//! The task that holds a lock, for dumps of tasks.
+//!
+//! # The story
+//!
+//! A runtime that lists its tasks says in each of their polls which task it is, and asks for the
+//! holders of locks ([`is_wanted`]). A lock notes its holder while the bit *noted* of its state is
+//! set. That bit makes the fast path of an acquisition fail, as a contended state does. So in other
+//! programs no acquisition and no release looks for it: the bit is clear, and costs nothing.
+//!
+//! | a lock that is | has the bit |
+//! |---|---|
+//! | created while holders are wanted | from then on |
+//! | created in a constant | from then on; if no holder is wanted at an acquisition, this clears it |
+//! | found by a dump, with a task that waits for it | from then on |
+//!
+//! # Rules
+//!
+//! 1. A task that acquires a lock with the bit notes itself after the acquisition, or that it is no
+//!    listed task. So between the two the lock has the note of an earlier holder. A dump reads
+//!    twice, with a poll of each task between.
+//! 2. Who hands the lock over clears the note before the new holder can run.
+//! 3. A note counts only while the state says that the lock is held.
+//! 4. Of several readers, the note is of the last one. It is cleared as that one leaves. So the
+//!    task of a note is in the lock, unless the guard has moved to another task.
+//!
+//! A note orders nothing: all its operations are Relaxed.
+#[cfg(feature = "coop-budget")]
+use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The number of the task that holds a lock, or 0.
+pub(crate) struct Holder(#[cfg(feature = "coop-budget")] AtomicUsize);
+
+impl Holder {
+    sync_shim::const_fn! {
+        pub(crate) const fn new() -> Self {
+            Self(#[cfg(feature = "coop-budget")] AtomicUsize::new(0))
+        }
+    }
+}
+
+/// Whether a constant lock begins with the bit. Under a model there are no constant locks.
+pub(crate) const IN_CONSTANTS: bool = cfg!(all(
+    feature = "coop-budget",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
+));
+
+#[cfg(feature = "coop-budget")]
+impl Holder {
+    /// Notes the task whose poll this is.
+    pub(crate) fn set(&self) {
+        // Ordering: Relaxed, here and below: see the front page.
+        self.0.store(this_task(), Relaxed);
+    }
+
+    /// Forgets the holder (rule 2).
+    #[inline]
+    pub(crate) fn clear(&self) {
+        // Ordering: as above.
+        self.0.store(0, Relaxed);
+    }
+
+    /// Forgets the holder, if it is the task whose poll this is (rule 4).
+    #[cfg(feature = "rwlock")]
+    pub(crate) fn clear_own(&self) {
+        let own = this_task();
+        // Ordering: as above.
+        if own != 0 && self.0.load(Relaxed) == own {
+            // Ordering: as above. Another holder may have noted itself meanwhile.
+            let _ = self.0.compare_exchange(own, 0, Relaxed, Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<u64> {
+        // Ordering: as above.
+        let task = self.0.load(Relaxed);
+        (task != 0).then_some(task as u64)
+    }
+}
+
+#[cfg(feature = "coop-budget")]
+fn this_task() -> usize {
+    coop_budget::polled_task().map_or(0, |task| task as usize)
+}
+
+/// Returns whether locks are to note their holders. A model's locks do if they have the bit.
+#[cfg(feature = "coop-budget")]
+#[inline]
+pub(crate) fn is_wanted() -> bool {
+    cfg!(any(selvedge_loom, selvedge_shuttle)) || coop_budget::notes_holders()
+}
+
+#[cfg(not(feature = "coop-budget"))]
+impl Holder {
+    pub(crate) fn set(&self) {}
+    pub(crate) fn clear(&self) {}
+    #[cfg(feature = "rwlock")]
+    pub(crate) fn clear_own(&self) {}
+}
+
+#[cfg(not(feature = "coop-budget"))]
+pub(crate) fn is_wanted() -> bool {
+    false
+}
+
+/// Returns whether a lock that is created now has the bit. A model sets the bit itself.
+#[inline]
+pub(crate) fn begins() -> bool {
+    !cfg!(any(selvedge_loom, selvedge_shuttle)) && is_wanted()
+}
