@@ -17,6 +17,10 @@ static NOTES: AtomicBool = AtomicBool::new(false);
 /// assert!(coop_budget::notes_holders());
 /// ```
 pub fn note_holders() {
+    #[cfg(selvedge_sim)]
+    if sync_shim::sim::notes_holders(true).is_some() {
+        return;
+    }
     // Ordering: Relaxed, as the flag publishes nothing else.
     NOTES.store(true, Relaxed);
 }
@@ -24,6 +28,10 @@ pub fn note_holders() {
 /// Returns whether some runtime wants that locks [note their holders](note_holders). Costs a load.
 #[inline]
 pub fn notes_holders() -> bool {
+    #[cfg(selvedge_sim)]
+    if let Some(notes) = sync_shim::sim::notes_holders(false) {
+        return notes;
+    }
     // Ordering: Relaxed, as in `note_holders`.
     NOTES.load(Relaxed)
 }

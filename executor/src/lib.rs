@@ -28,7 +28,7 @@ mod worker;
 pub use blocking::block_in_place_beside_workers;
 pub use blocking::{block_in_place, syscall};
 pub use builder::Builder;
-pub use coop_budget::Budget;
+pub use coop_budget::{Budget, WaitsOn};
 #[cfg(feature = "groups")]
 pub use groups::{
     Busy, GroupBuilder, GroupError, GroupGone, GroupLocal, GroupSnapshot, GroupWorkerSnapshot,
@@ -46,7 +46,7 @@ pub use observe::stall::Stall;
 #[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]
 pub use observe::trace::{Capture, Recordings, Tracer};
 pub use observe::{
-    dump::{DumpOutcome, TaskDump, TaskWait},
+    dump::{DumpOutcome, TaskDump, TaskWait, WaitCycle, wait_cycles},
     metrics::{PollTimes, Snapshot, WorkerSnapshot},
     runtime_metrics::RuntimeMetrics,
     task_list::{TaskSnapshot, TaskState},

@@ -147,6 +147,8 @@ impl Shared {
         }
         self.trace.close();
         self.end_exit();
+        #[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
+        self.dump_signals.close();
     }
 
     /// Refuses spawns from now on.

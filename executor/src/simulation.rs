@@ -1,6 +1,6 @@
 //! The checks that a simulation makes of a runtime while no thread can run ([`sync_shim::sim`]).
 use crate::worker::shared::Shared;
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 use sync_shim::sim::Subject;
 
 impl Subject for Shared {
@@ -48,5 +48,11 @@ impl Subject for Shared {
     fn deadline(&self, epoch: Instant) -> Option<Instant> {
         let since_epoch = self.events.first_deadline()?;
         Some(epoch + since_epoch)
+    }
+
+    fn dump(self: Arc<Self>) -> Option<Box<dyn FnOnce() -> Vec<String>>> {
+        self.settings
+            .lists_tasks
+            .then(|| Box::new(move || crate::observe::dump::lines(&self)) as Box<_>)
     }
 }

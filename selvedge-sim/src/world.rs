@@ -89,6 +89,11 @@ pub(crate) struct World {
     fault_is_due: Cell<bool>,
     /// The time since which there was unserved work whenever no thread could run.
     unserved_since: Cell<Option<u64>>,
+    /// Whether locks note the tasks that hold them.
+    notes_holders: Cell<bool>,
+    /// The threads that waited when the run was found to be in a deadlock, while the runtimes say
+    /// what their tasks wait for.
+    deadlock: RefCell<Option<Vec<String>>>,
     failure: RefCell<Option<Failure>>,
     steps: Cell<u64>,
     switches: Cell<u64>,
@@ -161,6 +166,8 @@ impl World {
             is_within: Cell::new(false),
             fault_is_due: Cell::new(false),
             unserved_since: Cell::new(None),
+            notes_holders: Cell::new(false),
+            deadlock: RefCell::default(),
             failure: RefCell::default(),
             steps: Cell::new(0),
             switches: Cell::new(0),
@@ -215,6 +222,9 @@ impl World {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
         if steps + self.points.get() > self.settings.steps {
+            if let Some(threads) = self.deadlock.take() {
+                return self.fail(Failure::Deadlock(threads));
+            }
             return self.fail(Failure::TooLong(steps + self.points.get()));
         }
         let chosen = self.chosen.take();
@@ -361,7 +371,7 @@ impl World {
         }
         match next {
             None if self.look_at_futexes() => {}
-            None => self.fail(Failure::Deadlock(self.waits())),
+            None => self.deadlock(),
             Some(next) => {
                 self.now.set(next.max(self.now.get()));
                 self.next_limit.set(next);

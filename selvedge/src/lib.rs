@@ -36,8 +36,8 @@ pub use selvedge_executor::{
     AbortHandle, Budget, Builder, Cause, DumpOutcome, EnterGuard, Frame, Handle, Id, JoinError,
     JoinHandle, LocalEnterGuard, LocalRuntime, LocalSet, PollTimes, Runtime, Snapshot, Stack,
     Stall, TaskDump, TaskMeta, TaskSnapshot, TaskState, TaskWait, Tick, Times, TryCurrentError,
-    UnhandledPanic, Wait, Worker, WorkerSnapshot, YieldNow, block_in_place, park, spawn,
-    spawn_blocking, spawn_detached, spawn_local, syscall, yield_now,
+    UnhandledPanic, Wait, WaitCycle, WaitsOn, Worker, WorkerSnapshot, YieldNow, block_in_place,
+    park, spawn, spawn_blocking, spawn_detached, spawn_local, syscall, wait_cycles, yield_now,
 };
 #[cfg(feature = "groups")]
 #[doc(inline)]

@@ -124,6 +124,21 @@ pub trait Subject {
     /// Returns the first deadline of a timer. The simulator asks while all threads wait: then no
     /// fiber is current, so it says when the simulation began, its `epoch`.
     fn deadline(&self, epoch: std::time::Instant) -> Option<std::time::Instant>;
+
+    /// Returns a function that says in lines what the tasks of this part wait for, if the part
+    /// knows. When all threads wait for ever, the simulator calls it in one more thread, in which
+    /// it may wait for answers of the others.
+    fn dump(self: std::sync::Arc<Self>) -> Option<Box<dyn FnOnce() -> Vec<String>>> {
+        None
+    }
+}
+
+/// Returns a flag of this thread's simulation, after `set` was or-ed to it: whether locks note
+/// their holders. Elsewhere returns `None`. A flag of the process would make one run depend on the
+/// runs before it.
+#[cfg(all(selvedge_sim, feature = "std"))]
+pub fn notes_holders(set: bool) -> Option<bool> {
+    with_host(|host, _| host.notes_holders(set))
 }
 
 /// Lets the simulator of this thread, if there is one, check this part until its last reference is

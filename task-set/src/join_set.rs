@@ -275,9 +275,8 @@ impl<T> JoinSet<T> {
         match polled {
             Poll::Ready(Some(_)) => progress.made_progress(),
             Poll::Ready(None) => progress.cancel(),
-            Poll::Pending => progress.waits_for(|| {
-                coop_budget::WaitsOn::event("the end of a task of the set", self)
-            }),
+            Poll::Pending => progress
+                .waits_for(|| coop_budget::WaitsOn::event("the end of a task of the set", self)),
         }
         polled
     }

@@ -334,10 +334,7 @@ impl<T> Future for Receiver<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let inner = self.inner().expect("a receiver that was ready is polled");
         let progress = ready!(poll_proceed(cx));
-        if inner
-            .poll_register(End::Receiver, cx.waker())
-            .is_pending()
-        {
+        if inner.poll_register(End::Receiver, cx.waker()).is_pending() {
             progress.waits_for(|| WaitsOn::event("the value of a oneshot channel", inner));
             return Poll::Pending;
         }

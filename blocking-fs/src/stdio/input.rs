@@ -73,9 +73,9 @@ impl Reader {
         }
         loop {
             let is_idle = |state: &State| !state.is_reading;
-            let mut state = ready!(poll_lock(&INPUT, "standard input", cx, is_idle, |state| state
-                .waiters
-                .slot(self.0)));
+            let mut state = ready!(poll_lock(&INPUT, "standard input", cx, is_idle, |state| {
+                state.waiters.slot(self.0)
+            }));
             let count = state.ahead.len().min(room);
             if count > 0 {
                 let start = state.ahead.start;

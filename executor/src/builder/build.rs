@@ -179,6 +179,9 @@ impl Builder {
         settings.global_interval = settings.global_interval.min(events_after);
         let busy_events = self.max_busy_io_events.or(self.max_io_events);
         settings.max_busy_events = busy_events.unwrap_or(settings.max_busy_events);
+        if settings.lists_tasks {
+            coop_budget::note_holders();
+        }
         settings.special_spawns = self.hooks.observe_spawns() || settings.lists_tasks;
         settings.observed =
             self.hooks.observe_polls() || settings.poll_times || settings.lists_tasks;

@@ -71,6 +71,11 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
+    /// Gives this thread the attributes that each thread of the runtime has.
+    pub(crate) fn apply_attributes(&self) {
+        self.attributes.apply();
+    }
+
     pub(crate) fn new(settings: Settings, cores: usize, attributes: Attributes) -> Self {
         let on = settings.on && WATCHES;
         Self {

@@ -20,21 +20,27 @@
 //!    goes on with other tasks: some worker may be free. The tasks of those requests stay queued.
 //!    After [`GIVE_UPS`] such seconds the dump asks no more tasks.
 //! 6. No waker is woken, and no name is looked up, under a lock of the list.
+//! 7. If tasks seem to wait for each other, the dump asks these once more: see [`cycles`].
 use crate::{Handle, TaskSnapshot, TaskState, observe::task_list::Found, worker::shared::Shared};
+use coop_budget::WaitsOn;
 use request::{Answer, Answers};
 use sched_monitor::{Frame, Stack};
 use std::{
-    collections::HashMap,
+    cell::OnceCell,
+    collections::{HashMap, HashSet},
     fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
 use task_header::Id;
 
+mod cycles;
 mod frames;
 pub(crate) mod request;
 #[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
-mod signal;
+pub(crate) mod signal;
+
+pub use cycles::{WaitCycle, wait_cycles};
 
 /// The most requests under way (rule 4).
 const WINDOW: usize = 64;
@@ -70,6 +76,8 @@ pub struct TaskDump {
     /// several futures at once. At most 16. Empty if the task waits for futures that charge no
     /// budget, such as one of another crate.
     pub waits: Vec<TaskWait>,
+    /// Whether a cycle may lead through the task (rule 7).
+    is_steady: bool,
 }
 
 /// The outcome of the poll of a task for a [dump](Handle::dump).
@@ -117,8 +125,10 @@ pub enum DumpOutcome {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskWait {
-    /// The event that the operation waits for, if the operation says so: a time, or another task.
+    /// The event that the operation waits for, in words, if the operation says so.
     pub what: Option<String>,
+    /// The same as a value, for programs: a time, another task, a lock and its holder.
+    pub on: Option<WaitsOn>,
     /// The functions that await the operation, the innermost one first. Empty if stacks cannot be
     /// captured (see [`Handle::dump`]).
     pub frames: Arc<[Frame]>,
@@ -128,7 +138,7 @@ impl fmt::Display for TaskWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             Some(what) => write!(f, "awaits {what}")?,
-            None => write!(f, "awaits")?,
+            None => write!(f, "awaits an event that the operation does not name")?,
         }
         for frame in self.frames.iter() {
             write!(f, "\n    {frame}")?;
@@ -139,7 +149,7 @@ impl fmt::Display for TaskWait {
 
 impl fmt::Display for TaskDump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.task)?;
+        write!(f, "{}", self.task.without_waits())?;
         match self.outcome {
             DumpOutcome::Waits if self.waits.is_empty() => {
                 write!(f, "\n  awaits a future that charges no budget")?;
@@ -221,8 +231,13 @@ impl Handle {
         let (task, dumped) = task_header::spawn(dumps, |task| drop(task.run()));
         let name = format!("{}-dump", shared.settings.thread_name);
         let thread = sync_shim::thread::Builder::new().name(name);
+        let of = shared.clone();
         // If the system refuses the thread, the drop of the closure cancels the task.
-        let _ = thread.spawn(move || drop(task.run()));
+        let _ = thread.spawn(move || {
+            of.monitor.apply_attributes();
+            drop(of);
+            drop(task.run());
+        });
         match dumped.await {
             Ok(dumped) => Some(dumped),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -245,6 +260,7 @@ impl TaskDump {
             task,
             outcome,
             waits: Vec::new(),
+            is_steady: true,
         }
     }
 }
@@ -252,6 +268,44 @@ impl TaskDump {
 /// Dumps the tasks of a runtime, or the one of this id. `limit` is that of rule 5.
 fn dump(shared: &Shared, only: Option<Id>, limit: Duration) -> Vec<TaskDump> {
     let _one_at_a_time = shared.tasks.dumps.lock();
+    let mut dumps = ask(shared, shared.tasks.look(only), limit);
+    let suspects = wait_cycles(&dumps);
+    let suspects: HashSet<_> = suspects.iter().flat_map(|cycle| &cycle.tasks).collect();
+    if !suspects.is_empty() {
+        let again = shared.tasks.look(only).into_iter();
+        let again = again.filter(|found| suspects.contains(&found.id));
+        confirm(&mut dumps, ask(shared, again.collect(), limit));
+    }
+    dumps
+}
+
+/// Takes the answers of a second round into the dump (rule 7).
+fn confirm(dumps: &mut [TaskDump], again: Vec<TaskDump>) {
+    let tasks = |dump: &TaskDump| {
+        let tasks = dump.waits.iter().map(|wait| wait.on.as_ref()?.task());
+        tasks.collect::<Vec<_>>()
+    };
+    let mut again: HashMap<_, _> = again.into_iter().map(|dump| (dump.task.id, dump)).collect();
+    for dump in dumps {
+        let Some(now) = again.remove(&dump.task.id) else {
+            continue;
+        };
+        let waits_on = dump.outcome == DumpOutcome::Waits
+            && now.outcome == DumpOutcome::Waits
+            && dump.task.polls == now.task.polls
+            && tasks(dump) == tasks(&now);
+        match now.outcome {
+            DumpOutcome::NotPolled | DumpOutcome::Unanswered => dump.is_steady = false,
+            _ => {
+                *dump = now;
+                dump.is_steady = waits_on;
+            }
+        }
+    }
+}
+
+/// Asks these tasks.
+fn ask(shared: &Shared, tasks: Vec<Found>, limit: Duration) -> Vec<TaskDump> {
     let mut dump = Dump {
         shared,
         answers: Answers::new(),
@@ -262,7 +316,7 @@ fn dump(shared: &Shared, only: Option<Id>, limit: Duration) -> Vec<TaskDump> {
         give_ups: 0,
         given_up: 0,
     };
-    for found in shared.tasks.look(only) {
+    for found in tasks {
         dump.make_room();
         dump.add(found);
     }
@@ -378,6 +432,10 @@ impl Dump<'_> {
 
     fn finish(mut self) -> Vec<TaskDump> {
         let mut names = HashMap::<Stack, Arc<[Frame]>>::new();
+        let (tasks, all) = (&self.shared.tasks, OnceCell::new());
+        let id = |found: Found| u64::from(found.id);
+        let look = || -> HashSet<u64> { tasks.look(None).into_iter().map(id).collect() };
+        let is_listed = |task: u64| all.get_or_init(look).contains(&task);
         for (place, answer) in self.answers.finish() {
             let dump = &mut self.dumps[place];
             let Answer::Polled {
@@ -394,8 +452,9 @@ impl Dump<'_> {
                 DumpOutcome::Waits
             };
             dump.waits
-                .extend(waits.into_iter().map(|(what, stack)| TaskWait {
-                    what,
+                .extend(waits.into_iter().map(|(on, stack)| TaskWait {
+                    what: on.as_ref().map(|on| words(on, is_listed)),
+                    on,
                     frames: stack.map_or_else(
                         || Arc::from([]),
                         |stack| {
@@ -408,6 +467,30 @@ impl Dump<'_> {
                 }));
         }
         self.dumps
+    }
+}
+
+/// Dumps the tasks, and the cycles of waits among them, as the lines of a text.
+#[cfg(selvedge_sim)]
+pub(crate) fn lines(shared: &Shared) -> Vec<String> {
+    let dump = dump(shared, None, LIMIT);
+    let cycles = wait_cycles(&dump);
+    let tasks = dump.iter().map(|task| task.to_string());
+    let cycles = cycles.iter().map(|cycle| cycle.to_string());
+    let text: Vec<_> = tasks.chain(cycles).collect();
+    text.iter()
+        .flat_map(|text| text.lines())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Says what an operation waits for.
+fn words(on: &WaitsOn, is_listed: impl Fn(u64) -> bool) -> String {
+    match *on {
+        WaitsOn::Task(task) if !is_listed(task) => {
+            format!("{on}, which is a blocking closure or is not listed")
+        }
+        _ => on.to_string(),
     }
 }
 

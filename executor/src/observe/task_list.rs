@@ -24,6 +24,7 @@ use crate::{
     observe::dump::request::Request,
     worker::scheduler::{Scheduler, Task},
 };
+use coop_budget::WaitsOn;
 use std::{
     borrow::Cow,
     mem,
@@ -74,6 +75,14 @@ pub(crate) struct Entry {
     request: Mutex<Option<Request>>,
     /// Whether there is a request, or the poll for one goes on.
     is_asked: AtomicBool,
+    /// What the task waited for after the poll for the last dump, and the number of polls then.
+    waits: Mutex<Option<Waits>>,
+}
+
+/// What a task waits for, until it is polled again.
+struct Waits {
+    polls: u64,
+    on: Box<[WaitsOn]>,
 }
 
 /// A listed task's place, which another task may have by the time of a look.
@@ -118,7 +127,26 @@ impl Entry {
             turned: AtomicU64::new(0),
             request: Mutex::new(None),
             is_asked: AtomicBool::new(false),
+            waits: Mutex::new(None),
         }
+    }
+
+    /// Keeps what the task waits for, as the poll for a dump has found. To be called before the
+    /// task's run ends.
+    pub(crate) fn keep_waits(&self, on: Box<[WaitsOn]>) {
+        // Ordering: Relaxed, as in `begin_poll`.
+        let polls = self.polls.load(Relaxed);
+        let old = self.waits.lock().replace(Waits { polls, on });
+        drop(old);
+    }
+
+    /// Returns what the last dump has found, if the task was not polled since.
+    fn waits_on(&self) -> Vec<WaitsOn> {
+        let waits = self.waits.lock();
+        // Ordering: Relaxed, as the answer may be out of date anyway.
+        let polls = self.polls.load(Relaxed);
+        let waits = waits.as_ref().filter(|waits| waits.polls == polls);
+        waits.map_or_else(Vec::new, |waits| waits.on.to_vec())
     }
 
     /// Puts the request of a dump into the entry, for the next poll (rule 5). Returns the request

@@ -136,6 +136,8 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
     pub(crate) tasks: Arc<TaskList>,
+    #[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
+    pub(crate) dump_signals: crate::observe::dump::signal::DumpSignals,
     pub(crate) trace: Trace,
     pub(crate) ended_outside: CachePadded<AtomicU64>,
     pub(crate) id: RuntimeId,
@@ -198,6 +200,8 @@ impl Shared {
             events,
             unhandled: Unhandled::new(),
             tasks: Arc::new(TaskList::new(workers)),
+            #[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
+            dump_signals: Default::default(),
             trace,
             ended_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             id: RuntimeId::next(),

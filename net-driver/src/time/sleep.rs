@@ -5,8 +5,8 @@ use super::{
     wheels::WheelCell,
 };
 use crate::driver::{self, Inner};
-use pin_project_lite::pin_project;
 use coop_budget::WaitsOn;
+use pin_project_lite::pin_project;
 use std::{
     fmt,
     future::Future,

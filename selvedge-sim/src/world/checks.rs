@@ -79,6 +79,48 @@ impl World {
         }
     }
 
+    /// All threads wait for ever. Runtimes that list their tasks first say what these wait for, in
+    /// one more thread. The run fails after that, whatever their polls for it have changed.
+    pub(super) fn deadlock(&self) {
+        if let Some(threads) = self.deadlock.take() {
+            return self.fail(Failure::Deadlock(threads));
+        }
+        let threads = self.waits();
+        // As in `check`.
+        let parts: Vec<_> = {
+            let subjects = self.subjects.borrow();
+            let parts = subjects.iter();
+            parts
+                .filter_map(|(host, part)| Some((*host, part.upgrade()?)))
+                .collect()
+        };
+        let dumps = parts
+            .into_iter()
+            .filter_map(|(host, part)| Some((host, part.dump()?)));
+        let dumps: Vec<_> = dumps.collect();
+        let Some(&(host, _)) = dumps.first() else {
+            return self.fail(Failure::Deadlock(threads));
+        };
+        *self.deadlock.borrow_mut() = Some(threads);
+        let world = std::ptr::from_ref(self);
+        let dump = move || {
+            let lines = dumps.into_iter().flat_map(|(_, dump)| dump());
+            let lines: Vec<_> = lines.collect();
+            // SAFETY: the world outlives its threads.
+            let world = unsafe { &*world };
+            let mut threads = world.deadlock.take().unwrap_or_default();
+            threads.extend(lines);
+            world.fail(Failure::Deadlock(threads));
+        };
+        if self
+            .spawn_on(host, Some("dump".into()), Box::new(dump))
+            .is_err()
+        {
+            let threads = self.deadlock.take().unwrap_or_default();
+            self.fail(Failure::Deadlock(threads));
+        }
+    }
+
     /// Describes the threads that have not ended.
     pub(super) fn waits(&self) -> Vec<String> {
         let threads = self.threads.borrow();

@@ -346,6 +346,12 @@ impl Host for World {
         self.tasks.borrow_mut().number(task)
     }
 
+    fn notes_holders(&self, set: bool) -> bool {
+        let notes = self.notes_holders.get() || set;
+        self.notes_holders.set(notes);
+        notes
+    }
+
     fn watch(&self, subject: Weak<dyn Subject>) {
         let host = self.host_of_current();
         self.subjects.borrow_mut().push((host, subject));

@@ -85,6 +85,8 @@ pub trait Host {
     fn freed(&self, task: usize);
     /// See [`name_of`](super::name_of).
     fn name_of(&self, task: usize) -> u64;
+    /// See [`notes_holders`](super::notes_holders).
+    fn notes_holders(&self, set: bool) -> bool;
     /// See [`watch`](super::watch).
     fn watch(&self, subject: Weak<dyn Subject>);
 }

@@ -1,7 +1,7 @@
 //! The owners of a channel: the insides of a sender, a receiver and a weak sender.
-use crate::coop::WaitsOn;
 use super::chan::{Chan, Nothing, Owner};
 use super::error::TryRecvError;
+use crate::coop::WaitsOn;
 use crate::wait::{Condition, until};
 use crate::waiters::Waiters;
 use alloc::vec::Vec;

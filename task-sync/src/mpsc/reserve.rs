@@ -1,8 +1,8 @@
 //! The future of a reservation.
-use crate::coop::WaitsOn;
 use super::chan::Chan;
 use super::error::TrySendError;
 use super::room::Need;
+use crate::coop::WaitsOn;
 use crate::wait::{Request, Wait};
 use crate::waiters::Waiter;
 use core::{

@@ -1,6 +1,6 @@
 //! A request of a dump: from a task's entry to the answer, by the rules of [`dump`](super).
 use crate::observe::task_list::Entry;
-use coop_budget::Watching;
+use coop_budget::{WaitsOn, Watching};
 use sched_monitor::Stack;
 use std::{cell::RefCell, mem, time::Duration};
 use sync_shim::{
@@ -12,7 +12,7 @@ use sync_shim::{
 const MOST_STACKS: usize = 16;
 
 /// The stack of an operation that waits, and what it waits for, if the operation says so.
-pub(super) type WaitStack = (Option<String>, Option<Stack>);
+pub(super) type WaitStack = (Option<WaitsOn>, Option<Stack>);
 
 /// The outcome of the poll for a dump.
 pub(super) enum Answer {
@@ -125,16 +125,23 @@ impl Request {
                     // The watch misses operations of a poll that has lost its worker.
                     progress.set(watching.so_far().has_progressed || !is_worker);
                     entry.end_dump(&before, progress.get());
+                    let on = waits
+                        .borrow()
+                        .iter()
+                        .filter_map(|(on, _)| on.clone())
+                        .collect();
+                    entry.keep_waits(on);
                 };
                 let (ran, has_ended) = run(&after);
                 (ran, has_ended, progress.get())
             });
+        let waits = waits.into_inner();
         let answer = if has_ended {
             Answer::Ended
         } else {
             Answer::Polled {
                 has_progressed,
-                waits: waits.into_inner(),
+                waits,
             }
         };
         self.answers.state.lock().found.push((self.place, answer));

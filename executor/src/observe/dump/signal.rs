@@ -1,19 +1,24 @@
 //! [`Handle::dump_on_signal`]: a signal prints a dump.
 //!
-//! 1. The waker of the signal's listener is called on the thread of the signals, which must not
-//!    wait. So it starts a thread, which prints the dump.
-//! 2. After the dump that thread polls the listener with the same waker. A signal that came during
+//! A [`Listener`] has the signal's stream. The stream keeps the listener's waker, and so the
+//! listener. The runtime has the listener, too, and the listener has a weak reference to the
+//! runtime.
+//!
+//! 1. The waker is called on the thread of the signals, which must not wait. So it starts a thread,
+//!    which prints the dump.
+//! 2. After the dump that thread polls the stream with the same waker. A signal that came during
 //!    the dump makes the poll ready, and leads to one more dump.
-//! 3. At the first signal after the runtime's end, or during its last dump, nobody polls the
-//!    listener any more. With that the last references to it are gone.
-use super::{LIMIT, TaskDump, dump};
-use crate::Handle;
+//! 3. The close of the runtime drops the streams, and with them the listeners. A thread in the
+//!    middle of a dump keeps its listener until the dump ends, and then finds no stream.
+use super::{LIMIT, TaskDump, dump, wait_cycles};
+use crate::{Handle, worker::shared::Shared};
 use net_driver::signal::unix::{Signal, SignalKind, signal};
 use std::{
     fmt::Write as _,
     io::{self, Write as _},
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Wake, Waker},
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, Wake, Waker},
     thread,
 };
 
@@ -22,10 +27,11 @@ impl Handle {
     /// until the runtime's end. With SIGQUIT, Ctrl-\ prints one, as in programs of Go and Java;
     /// from then on the process no longer dies of that signal.
     ///
-    /// The runtime must [list its tasks](crate::Builder::list_tasks): otherwise the text says so.
-    /// Each dump has a thread of its own, and needs no worker to be free. Signals that come during
-    /// a dump lead to one more. The runtime's memory, not its tasks, stays until the first signal
-    /// after its end.
+    /// The text names the runtime by its id and its name, and ends with the tasks
+    /// that [wait for each other](crate::wait_cycles). The runtime must
+    /// [list its tasks](crate::Builder::list_tasks): otherwise the text says so. Each dump has a
+    /// thread of its own, and needs no worker to be free. Signals that come during a dump lead to
+    /// one more. A second call for the same kind does nothing.
     ///
     /// ```
     /// use net_driver::signal::unix::SignalKind;
@@ -50,74 +56,122 @@ impl Handle {
         kind: SignalKind,
         print: impl Fn(String) + Send + Sync + 'static,
     ) -> io::Result<()> {
-        let listener = Arc::new(OnSignal {
-            signal: Mutex::new(signal(kind)?),
-            handle: self.clone(),
+        let listener = Arc::new(Listener {
+            kind,
+            stream: Mutex::new(Some(signal(kind)?)),
+            shared: Arc::downgrade(self.shared()),
             print: Box::new(print),
         });
-        listener.listen();
+        if self.shared().dump_signals.add(&listener) {
+            listener.listen();
+        }
+        // A close beside this call may have missed the listener.
+        if self.shared().is_closing() {
+            self.shared().dump_signals.close();
+        }
         Ok(())
     }
 }
 
-struct OnSignal {
-    signal: Mutex<Signal>,
-    handle: Handle,
+/// The listeners of a runtime, one for each kind of signal.
+#[derive(Default)]
+pub(crate) struct DumpSignals(Mutex<Vec<Arc<Listener>>>);
+
+impl DumpSignals {
+    /// Adds a listener, unless there is one of its kind.
+    fn add(&self, listener: &Arc<Listener>) -> bool {
+        let mut all = lock(&self.0);
+        let is_new = all.iter().all(|other| other.kind != listener.kind);
+        if is_new {
+            all.push(listener.clone());
+        }
+        is_new
+    }
+
+    /// Ends the listeners (rule 3).
+    pub(crate) fn close(&self) {
+        let all = mem::take(&mut *lock(&self.0));
+        for listener in all {
+            let stream = lock(&listener.stream).take();
+            // This drops the waker, and with it a reference to the listener.
+            drop(stream);
+        }
+    }
+}
+
+pub(crate) struct Listener {
+    kind: SignalKind,
+    /// `None` after the runtime's close.
+    stream: Mutex<Option<Signal>>,
+    shared: Weak<Shared>,
     print: Box<dyn Fn(String) + Send + Sync>,
 }
 
-impl OnSignal {
-    /// Waits for the next signal. Prints a dump for one that has come already.
-    fn listen(self: Arc<Self>) {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Listener {
+    /// Polls for a signal. Registers the listener's waker if there is none.
+    fn poll(self: &Arc<Self>) -> Poll<()> {
         let waker = Waker::from(self.clone());
-        while !self.handle.shared().is_closing() {
-            let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
-            let polled = signal.poll_recv(&mut Context::from_waker(&waker));
-            drop(signal);
-            if polled.is_pending() {
-                return;
-            }
-            self.print();
-        }
+        let mut stream = lock(&self.stream);
+        let polled = stream.as_mut().map(|stream| {
+            let mut cx = Context::from_waker(&waker);
+            stream.poll_recv(&mut cx)
+        });
+        polled.map_or(Poll::Pending, |polled| polled.map(drop))
     }
 
-    fn print(&self) {
-        let shared = self.handle.shared();
-        let lists = shared.settings.lists_tasks;
-        (self.print)(text(lists.then(|| dump(shared, None, LIMIT)).as_deref()));
+    /// Waits for the next signal. Prints a dump for one that has come already.
+    fn listen(self: Arc<Self>) {
+        while self.poll().is_ready() {
+            let Some(shared) = self.shared.upgrade() else {
+                return;
+            };
+            let lists = shared.settings.lists_tasks;
+            let dump = lists.then(|| dump(&shared, None, LIMIT));
+            let title = shared.title();
+            drop(shared);
+            (self.print)(text(&title, dump.as_deref()));
+        }
     }
 }
 
-impl Wake for OnSignal {
+impl Wake for Listener {
     fn wake(self: Arc<Self>) {
-        if self.handle.shared().is_closing() {
+        let Some(shared) = self.shared.upgrade() else {
             return;
-        }
-        // A refused thread loses this signal, and the next one tries again.
+        };
+        let name = format!("{}-dump", shared.settings.thread_name);
+        drop(shared);
         let again = self.clone();
-        let dumps = move || self.listen();
-        let name = format!("{}-dump", again.handle.shared().settings.thread_name);
+        let dumps = move || {
+            if let Some(shared) = self.shared.upgrade() {
+                shared.monitor.apply_attributes();
+            }
+            self.listen();
+        };
+        // A refused thread loses this signal, and the next one tries again.
         if thread::Builder::new().name(name).spawn(dumps).is_err() {
-            let waker = Waker::from(again.clone());
-            let mut signal = again.signal.lock().unwrap_or_else(PoisonError::into_inner);
-            while signal
-                .poll_recv(&mut Context::from_waker(&waker))
-                .is_ready()
-            {}
+            while again.poll().is_ready() {}
         }
     }
 }
 
 /// Returns the text of a dump, or of a signal to a runtime that lists no tasks.
-fn text(dump: Option<&[TaskDump]>) -> String {
+fn text(runtime: &str, dump: Option<&[TaskDump]>) -> String {
     let Some(dump) = dump else {
-        return "selvedge: no dump, as the runtime does not list its tasks\n".into();
+        return format!("selvedge: no dump of {runtime}, which does not list its tasks\n");
     };
     let s = if dump.len() == 1 { "" } else { "s" };
-    let mut text = format!("selvedge: dump of {} task{s}\n", dump.len());
+    let mut text = format!("selvedge: dump of {} task{s} of {runtime}\n", dump.len());
     for task in dump {
         // A write to a string does not fail.
         let _ = writeln!(text, "{task}");
+    }
+    for cycle in wait_cycles(dump) {
+        let _ = writeln!(text, "selvedge: {cycle}");
     }
     text
 }

@@ -1,6 +1,7 @@
 //! [`Handle::tasks`]: what a look at the list of tasks returns.
 use super::Found;
 use crate::Handle;
+use coop_budget::WaitsOn;
 use std::{borrow::Cow, fmt, panic::Location, time::Duration};
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::Id;
@@ -72,6 +73,10 @@ pub struct TaskSnapshot {
     /// thread polls the task, the time since this poll began. Before the first poll, the time
     /// since the spawn.
     pub since: Duration,
+    /// What the task waits for, as the last [dump](Handle::dump) has found. Empty if the task was
+    /// polled since, or no dump has asked it: only a poll can tell, as what a task waits for is in
+    /// its future.
+    pub waits_on: Vec<WaitsOn>,
 }
 
 impl fmt::Display for TaskSnapshot {
@@ -96,7 +101,13 @@ impl fmt::Display for TaskSnapshot {
             (_, 0) => write!(f, ", spawned {since:.1?} ago")?,
             _ => write!(f, ", the last one {since:.1?} ago")?,
         }
-        write!(f, ", from {}", self.location)
+        write!(f, ", from {}", self.location)?;
+        let mut before = ", awaits ";
+        for on in &self.waits_on {
+            write!(f, "{before}{on}")?;
+            before = " and ";
+        }
+        Ok(())
     }
 }
 
@@ -152,6 +163,14 @@ impl Handle {
 }
 
 impl TaskSnapshot {
+    /// Returns the snapshot for a text that shows the waits elsewhere.
+    pub(in crate::observe) fn without_waits(&self) -> Self {
+        Self {
+            waits_on: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// Returns what a look at a task shows, unless the task has ended.
     pub(in crate::observe) fn of(found: &Found, state: task_header::TaskState) -> Option<Self> {
         let Found { entry, id, .. } = found;
@@ -174,6 +193,7 @@ impl TaskSnapshot {
             // Ordering: Relaxed, as it is only a count.
             polls: entry.polls.load(Relaxed),
             since: entry.since_turn(),
+            waits_on: entry.waits_on(),
         })
     }
 }

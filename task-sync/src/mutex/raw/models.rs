@@ -24,7 +24,11 @@ impl AsMutex for &RawMutex {
 
 impl Protected {
     fn new() -> Arc<Self> {
-        let (mutex, value) = (RawMutex::new(false), UnsafeCell::new(0));
+        Self::of(RawMutex::new(false))
+    }
+
+    fn of(mutex: RawMutex) -> Arc<Self> {
+        let value = UnsafeCell::new(0);
         Arc::new(Self { mutex, value })
     }
 
@@ -32,8 +36,13 @@ impl Protected {
         Wait::new(Lock(&self.mutex), |_, ()| ())
     }
 
-    /// Adds one and unlocks.
+    /// Adds one and unlocks. If the lock notes its holder, this is the thread's task.
     fn add(&self) {
+        #[cfg(feature = "coop-budget")]
+        // Ordering: Relaxed. The bit does not change.
+        if self.mutex.state.load(Relaxed) & NOTED != 0 {
+            assert_eq!(self.mutex.holder.get(), coop_budget::polled_task());
+        }
         self.value.with_mut(|value| {
             // SAFETY: the caller owns the lock.
             unsafe { *value += 1 };
@@ -53,7 +62,7 @@ impl Protected {
         // SAFETY: as above.
         unsafe { self.mutex.unlock() };
         // Ordering: Relaxed, the threads have been joined.
-        assert_eq!(self.mutex.state.load(Relaxed), 0);
+        assert_eq!(self.mutex.state.load(Relaxed) & !NOTED, 0);
     }
 }
 
@@ -100,6 +109,36 @@ fn overtaken_waiter_is_handed_the_lock() {
             other.join().unwrap();
             return shared.check(4);
         }
+        other.join().unwrap();
+        shared.check(3);
+    });
+}
+
+/// The lock notes its holder, and one of two tasks overtakes the other. Fails if a poll that gets
+/// the lock does not note its task, or if a hand-over clears the note after the new owner has set
+/// it.
+#[cfg(feature = "coop-budget")]
+#[test]
+fn owner_of_a_lock_with_notes_is_its_holder() {
+    use coop_budget::poll_as;
+
+    Model::new().bound(3).check(|| {
+        let shared = Protected::of(RawMutex::new(true));
+        poll_as(1, || block_on(shared.lock()));
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                poll_as(2, || {
+                    block_on(shared.lock());
+                    shared.add();
+                });
+            })
+        };
+        poll_as(1, || {
+            shared.add();
+            block_on(shared.lock());
+            shared.add();
+        });
         other.join().unwrap();
         shared.check(3);
     });

@@ -39,12 +39,21 @@ fn is_ready(future: Pin<&mut impl Future>) -> bool {
 
 impl Protected {
     fn new(max_readers: u32) -> Arc<Self> {
-        let (raw, value) = (RawRwLock::new(max_readers, false), UnsafeCell::new(0));
+        Self::of(RawRwLock::new(max_readers, false))
+    }
+
+    fn of(raw: RawRwLock) -> Arc<Self> {
+        let value = UnsafeCell::new(0);
         Arc::new(Self { raw, value })
     }
 
     /// Adds one as the writer that is in the lock.
     fn add(&self) {
+        #[cfg(feature = "coop-budget")]
+        // Ordering: Relaxed. The bit does not change.
+        if self.raw.state.load(Relaxed) & NOTED != 0 {
+            assert_eq!(self.raw.holder.get(), coop_budget::polled_task());
+        }
         self.value.with_mut(|value| {
             // SAFETY: the caller is the writer in the lock.
             unsafe { *value += 1 };
@@ -94,7 +103,7 @@ impl Protected {
         assert_eq!(self.read(), value);
         self.leave(Kind::Write);
         // Ordering: Relaxed, the threads have been joined.
-        assert_eq!(self.raw.state.load(Relaxed), 0);
+        assert_eq!(self.raw.state.load(Relaxed) & !NOTED, 0);
     }
 }
 
@@ -111,6 +120,29 @@ fn writers_against_a_reader_are_alone() {
         writer.join().unwrap();
         assert!(one <= two && two <= 2);
         shared.check(2);
+    });
+}
+
+/// The lock notes its holder. Fails if a writer that has waited does not note its task, or if a
+/// reader that leaves takes the note of a writer that came after it.
+#[cfg(feature = "coop-budget")]
+#[test]
+fn writer_in_a_lock_with_notes_is_its_holder() {
+    use coop_budget::poll_as;
+
+    Model::new().bound(3).check(|| {
+        let shared = Protected::of(RawRwLock::new(2, true));
+        assert!(poll_as(1, || shared.raw.try_enter(Kind::Read)));
+        let writer = shared.spawn(|shared| poll_as(2, || shared.write()));
+        poll_as(1, || shared.leave(Kind::Read));
+        poll_as(1, || {
+            if shared.raw.try_enter(Kind::Read) {
+                shared.read();
+                shared.leave(Kind::Read);
+            }
+        });
+        writer.join().unwrap();
+        shared.check(1);
     });
 }
 

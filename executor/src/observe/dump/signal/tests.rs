@@ -33,7 +33,11 @@ fn each_signal_prints_a_dump_until_the_end() {
     for _ in 0..3 {
         raise();
         let text = next(&texts);
-        assert!(text.starts_with("selvedge: dump of 1 task\n"), "{text}");
+        let title = runtime.handle().shared().title();
+        assert!(
+            text.starts_with(&format!("selvedge: dump of 1 task of {title}\n")),
+            "{text}"
+        );
         assert!(text.contains(&format!("task {}", task.id())), "{text}");
         assert!(next(&refusals).contains("does not list"));
     }

@@ -1,0 +1,514 @@
+//! Each resource of the project says to a dump what it waits for, and the dump names the lines that
+//! wait.
+#![cfg(all(
+    target_os = "linux",
+    feature = "fs",
+    feature = "net",
+    feature = "process"
+))]
+
+use selvedge::{
+    Builder, DumpOutcome, Runtime, TaskDump, TaskState, fs,
+    io::{self, AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream},
+    process::Command,
+    signal::unix::{SignalKind, signal},
+    sync::{
+        Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast, mpsc, oneshot,
+        watch,
+    },
+    task::{self, JoinSet},
+    time,
+};
+use std::{
+    env,
+    fs::File,
+    future::{Future, pending},
+    io::Write,
+    path::PathBuf,
+    pin::Pin,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+type Waits = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A task that waits for ever, from this line on.
+struct Case {
+    line: u32,
+    /// What each of its waits says.
+    what: &'static [&'static str],
+    waits: Waits,
+}
+
+/// Makes the cases `[what the dump says] => code of the task;`.
+macro_rules! cases {
+    ($([$($what:expr),*] => $code:block)*) => {
+        vec![$(Case {
+            line: line!(),
+            what: &[$($what),*],
+            waits: Box::pin(async move { $code }),
+        }),*]
+    };
+}
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+fn sync_cases() -> Vec<Case> {
+    cases! {
+        ["a mutex 0x"] => {
+            let mutex = Mutex::new(());
+            let _guard = mutex.lock().await;
+            drop(mutex.lock().await);
+        }
+        ["a mutex 0x"] => {
+            let mutex = Arc::new(Mutex::new(()));
+            let _guard = mutex.clone().lock_owned().await;
+            drop(mutex.lock_owned().await);
+        }
+        ["a reader's lock 0x"] => {
+            let lock = RwLock::new(());
+            let _guard = lock.write().await;
+            drop(lock.read().await);
+        }
+        ["a writer's lock 0x"] => {
+            let lock = Arc::new(RwLock::new(()));
+            let _guard = lock.clone().read_owned().await;
+            drop(lock.write_owned().await);
+        }
+        ["permits of a semaphore 0x"] => {
+            let semaphore = Semaphore::new(1);
+            drop(semaphore.acquire_many(2).await);
+        }
+        ["a message of an mpsc channel 0x"] => {
+            let (_send, mut receive) = mpsc::channel::<u8>(1);
+            receive.recv().await;
+        }
+        ["a message of an mpsc channel 0x"] => {
+            let (_send, mut receive) = mpsc::unbounded_channel::<u8>();
+            receive.recv_many(&mut Vec::new(), 5).await;
+        }
+        ["room in an mpsc channel 0x"] => {
+            let (send, _receive) = mpsc::channel(1);
+            send.send(1).await.unwrap();
+            send.send(2).await.unwrap();
+        }
+        ["the end of the receiver of an mpsc channel 0x"] => {
+            let (send, _receive) = mpsc::channel::<u8>(1);
+            send.closed().await;
+        }
+        ["the value of a oneshot channel 0x"] => {
+            let (_send, receive) = oneshot::channel::<u8>();
+            let _ = receive.await;
+        }
+        ["the end of the receiver of a oneshot channel 0x"] => {
+            let (mut send, _receive) = oneshot::channel::<u8>();
+            send.closed().await;
+        }
+        ["a message of a broadcast channel 0x"] => {
+            let (_send, mut receive) = broadcast::channel::<u8>(1);
+            let _ = receive.recv().await;
+        }
+        ["the end of the receivers of a broadcast channel 0x"] => {
+            let (send, _receive) = broadcast::channel::<u8>(1);
+            send.closed().await;
+        }
+        ["a value of a watch channel 0x"] => {
+            let (_send, mut receive) = watch::channel(1);
+            let _ = receive.changed().await;
+        }
+        ["a value of a watch channel 0x"] => {
+            let (_send, mut receive) = watch::channel(1);
+            let _ = receive.wait_for(|value| *value == 2).await;
+        }
+        ["the end of the receivers of a watch channel 0x"] => {
+            let (send, _receive) = watch::channel(1);
+            send.closed().await;
+        }
+        ["a notification of a notify 0x"] => {
+            Notify::new().notified().await;
+        }
+        ["a notification of a notify 0x"] => {
+            Arc::new(Notify::new()).notified_owned().await;
+        }
+        ["the other tasks at a barrier 0x"] => {
+            Barrier::new(2).wait().await;
+        }
+        ["the value of a once cell 0x", "a notification of a notify 0x"] => {
+            let (cell, notify) = (OnceCell::new(), Notify::new());
+            let make = || cell.get_or_init(|| notify.notified());
+            futures::join!(make(), make());
+        }
+        ["the value of a once cell 0x"] => {
+            SetOnce::<u8>::new().wait().await;
+        }
+    }
+}
+
+fn time_and_task_cases() -> Vec<Case> {
+    cases! {
+        ["a timer, which ends in 36"] => {
+            time::sleep(LONG).await;
+        }
+        ["a timer, which ends in 36"] => {
+            let mut ticks = time::interval_at(time::Instant::now() + LONG, LONG);
+            ticks.tick().await;
+        }
+        ["a notification of a notify 0x", "a timer, which ends in"] => {
+            let _ = time::timeout(LONG, Notify::new().notified()).await;
+        }
+        ["the end of task 0x"] => {
+            let _ = selvedge::spawn(pending::<()>()).await;
+        }
+        ["the end of a task of the set 0x"] => {
+            let mut set = JoinSet::new();
+            set.spawn(pending::<()>());
+            set.join_next().await;
+        }
+        ["which is a blocking closure"] => {
+            // Ordering: Acquire, of the store at the test's end.
+            let blocks = || while !IS_DONE.load(Acquire) { thread::sleep(LOOK) };
+            task::spawn_blocking(blocks).await.unwrap();
+        }
+        ["the end of the child process "] => {
+            let mut child = Command::new("sleep").arg("3600").kill_on_drop(true).spawn().unwrap();
+            child.wait().await.unwrap();
+        }
+        ["to be readable"] => {
+            let mut child = Command::new("cat")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .kill_on_drop(true)
+                .spawn()
+                .unwrap();
+            child.stdout.take().unwrap().read_u8().await.unwrap();
+        }
+        ["a signal"] => {
+            signal(SignalKind::user_defined2()).unwrap().recv().await;
+        }
+    }
+}
+
+fn io_cases() -> Vec<Case> {
+    cases! {
+        ["descriptor ", "to be readable"] => {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            listener.accept().await.unwrap();
+        }
+        ["to be readable"] => {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            client.read_u8().await.unwrap();
+        }
+        ["to be writable"] => {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let bytes = vec![0; 1 << 26];
+            client.write_all(&bytes).await.unwrap();
+        }
+        ["to be readable"] => {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            let listener = socket.listen(1).unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            client.readable().await.unwrap();
+        }
+        ["to be readable"] => {
+            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            socket.recv_from(&mut [0]).await.unwrap();
+        }
+        ["to be readable"] => {
+            let (mut one, _other) = UnixStream::pair().unwrap();
+            one.read_u8().await.unwrap();
+        }
+        ["to be readable"] => {
+            let (one, _other) = UnixDatagram::pair().unwrap();
+            one.recv(&mut [0]).await.unwrap();
+        }
+        ["to be readable"] => {
+            let folder = tempfile::tempdir().unwrap();
+            let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+            listener.accept().await.unwrap();
+        }
+        ["to be readable"] => {
+            let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+            one.set_nonblocking(true).unwrap();
+            let one = io::unix::AsyncFd::new(one).unwrap();
+            drop(one.readable().await.unwrap());
+        }
+        ["bytes in a pipe in memory 0x"] => {
+            let (mut one, _other) = io::duplex(8);
+            one.read_u8().await.unwrap();
+        }
+        ["room in a pipe in memory 0x"] => {
+            let (mut one, _other) = io::duplex(8);
+            one.write_all(&[0; 9]).await.unwrap();
+        }
+        ["an operation of the file"] => {
+            // A read of an empty FIFO blocks its thread.
+            let mut open = fs::OpenOptions::new();
+            let mut file = open.read(true).write(true).open(fifo()).await.unwrap();
+            file.read_u8().await.unwrap();
+        }
+        ["a call of the system on a blocking thread"] => {
+            // So does the open of a FIFO, until there is a reader.
+            let path = fifo();
+            fs::OpenOptions::new().write(true).open(path).await.unwrap();
+        }
+    }
+}
+
+/// Whether the closure that blocks is to end.
+static IS_DONE: AtomicBool = AtomicBool::new(false);
+const LOOK: Duration = Duration::from_millis(5);
+
+static FIFOS: std::sync::Mutex<Vec<PathBuf>> = std::sync::Mutex::new(Vec::new());
+
+fn fifo() -> PathBuf {
+    let mut fifos = FIFOS.lock().unwrap();
+    let (process, number) = (std::process::id(), fifos.len());
+    let path = env::temp_dir().join(format!("selvedge-dumps-{process}-{number}"));
+    let status = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(status.unwrap().success());
+    fifos.push(path.clone());
+    path
+}
+
+/// Ends the calls of files that block, so that the runtime can end.
+fn end_fifos() -> Vec<File> {
+    let end = |path: PathBuf| {
+        let mut both = File::options().read(true).write(true).open(&path).unwrap();
+        both.write_all(b"end").unwrap();
+        std::fs::remove_file(path).unwrap();
+        both
+    };
+    FIFOS.lock().unwrap().drain(..).map(end).collect()
+}
+
+fn listing(workers: usize) -> Runtime {
+    let builder = Builder::new().workers(workers).list_tasks(true);
+    builder.build().unwrap()
+}
+
+/// Dumps until each of these tasks waits, as after the dump before: a busy machine may leave a
+/// worker no time within a dump's limit.
+fn dump(runtime: &Runtime, ids: &[selvedge::Id]) -> Vec<TaskDump> {
+    let begun = Instant::now();
+    loop {
+        let dump = runtime.block_on(runtime.handle().dump()).unwrap();
+        let of = |id| dump.iter().find(|dump| dump.task.id == id).cloned();
+        let dumps: Vec<_> = ids.iter().filter_map(|id| of(*id)).collect();
+        let waits = |dump: &TaskDump| dump.outcome == DumpOutcome::Waits && !dump.waits.is_empty();
+        if dumps.len() == ids.len() && dumps.iter().all(waits) {
+            return dumps;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(600), "{dumps:#?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Checks what a dump says of these cases. `finish` ends what blocks threads.
+fn check<R>(cases: Vec<Case>, finish: impl FnOnce() -> R) {
+    let runtime = listing(2);
+    let expected: Vec<_> = cases.iter().map(|case| (case.line, case.what)).collect();
+    let tasks: Vec<_> = cases
+        .into_iter()
+        .map(|case| runtime.spawn(case.waits))
+        .collect();
+    let ids: Vec<_> = tasks.iter().map(|task| task.id()).collect();
+    let dumps = dump(&runtime, &ids);
+    for ((line, what), dump) in expected.into_iter().zip(dumps) {
+        let said: Vec<_> = dump
+            .waits
+            .iter()
+            .map(|wait| wait.what.clone().unwrap())
+            .collect();
+        let said = said.join(", ");
+        let is_said = what.iter().all(|what| said.contains(what));
+        assert!(is_said, "line {line}: {dump}");
+        if cfg!(target_arch = "x86_64") {
+            for wait in &dump.waits {
+                let is_here = |frame: &selvedge::Frame| {
+                    let file = frame
+                        .file
+                        .as_ref()
+                        .is_some_and(|file| file.ends_with(file!()));
+                    let lines = line..line + 14;
+                    file && frame.line.is_some_and(|at| lines.contains(&at))
+                };
+                assert!(wait.frames.iter().any(is_here), "line {line}: {dump}");
+            }
+        }
+    }
+    tasks.iter().for_each(|task| task.abort());
+    let _ends = finish();
+    drop(runtime);
+}
+
+#[test]
+fn locks_and_channels_say_what_they_wait_for() {
+    check(sync_cases(), || ());
+}
+
+#[test]
+fn timers_tasks_and_children_say_what_they_wait_for() {
+    // Ordering: Release, read by the closure that blocks.
+    check(time_and_task_cases(), || IS_DONE.store(true, Release));
+}
+
+#[test]
+fn sockets_and_files_say_what_they_wait_for() {
+    check(io_cases(), end_fifos);
+}
+
+/// The task that sends makes progress in each poll, whether a dump asks it or not.
+fn under_load(dumps: usize) {
+    const TASKS: usize = 64;
+    const LIMIT: Duration = Duration::from_secs(1);
+    let runtime = listing(2);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut rings = Vec::new();
+    for _ in 0..TASKS {
+        let (to, mut from_other) = mpsc::channel::<(u64, Instant)>(1);
+        let (back, mut from_this) = mpsc::channel::<(u64, Instant)>(1);
+        let echo = runtime.spawn(async move {
+            let mut next = 0;
+            while let Some((number, at)) = from_other.recv().await {
+                assert_eq!(number, next, "a message is lost, or comes twice");
+                next += 1;
+                if back.send((number, at)).await.is_err() {
+                    break;
+                }
+            }
+        });
+        let stop = stop.clone();
+        let drives = runtime.spawn(async move {
+            let (mut number, mut slowest) = (0, Duration::ZERO);
+            // Ordering: Relaxed, as the flag publishes nothing else.
+            while !stop.load(Relaxed) {
+                to.send((number, Instant::now())).await.unwrap();
+                let (answer, begun) = from_this.recv().await.unwrap();
+                assert_eq!(answer, number);
+                number += 1;
+                slowest = slowest.max(begun.elapsed());
+                time::sleep(Duration::from_micros(200)).await;
+            }
+            (number, slowest)
+        });
+        rings.push((echo, drives));
+    }
+    // One poll for each value, and one to see the end: a wake too many would be another one.
+    let (send, mut receive) = mpsc::unbounded_channel::<u8>();
+    let exact = runtime.spawn(async move { while receive.recv().await.is_some() {} });
+    let id = exact.id();
+    let polls = || {
+        let tasks = runtime.handle().tasks().unwrap();
+        tasks.iter().find(|task| task.id == id).unwrap().polls
+    };
+    let waits = |polls_now: u64| {
+        while polls() < polls_now {
+            thread::yield_now();
+        }
+    };
+    waits(1);
+    for round in 0..dumps {
+        let dump = runtime.block_on(runtime.handle().dump()).unwrap();
+        assert!(dump.len() >= 2 * TASKS, "{}", dump.len());
+        if round % 50 == 0 {
+            let before = polls();
+            send.send(1).unwrap();
+            waits(before + 1);
+        }
+    }
+    let sent = dumps.div_ceil(50) as u64;
+    // A dump that comes between a message and its poll counts as that poll. One that finds the
+    // message in its own poll leads to one more, as the wake comes as well.
+    let polls = polls();
+    assert!(
+        (sent + 1..=2 * sent + 1).contains(&polls),
+        "{polls} polls of {sent} messages"
+    );
+    // Ordering: as above.
+    stop.store(true, Relaxed);
+    let (mut messages, mut slowest) = (0, Duration::ZERO);
+    for (echo, drives) in rings {
+        let (number, slow) = runtime.block_on(drives).unwrap();
+        runtime.block_on(echo).unwrap();
+        messages += number;
+        slowest = slowest.max(slow);
+    }
+    println!("{dumps} dumps, {messages} messages, the slowest took {slowest:?}");
+    if env::var_os("SELVEDGE_DUMPS").is_some() {
+        assert!(slowest < LIMIT, "{slowest:?}");
+    }
+    drop(send);
+    runtime.block_on(exact).unwrap();
+}
+
+/// Fails if a dump loses a message or a wake, or if a poll for a dump counts as one of the task.
+/// `SELVEDGE_DUMPS` sets the number of dumps, and then no message may take a second: this is for an
+/// idle machine.
+#[test]
+fn dumps_under_load_lose_nothing_and_wake_nobody_twice() {
+    let dumps = env::var("SELVEDGE_DUMPS").map_or(200, |dumps| dumps.parse().unwrap());
+    under_load(dumps);
+}
+
+/// Tasks of groups, of a runtime of one thread, of a driven worker, and of a runtime in a task.
+#[test]
+fn tasks_of_any_runtime_are_dumped() {
+    let waits = || Notify::new();
+    let asserts = |dump: &[TaskDump]| {
+        assert_eq!(dump.len(), 1);
+        assert_eq!(dump[0].waits.len(), 1, "{}", dump[0]);
+    };
+    // A runtime of one thread, whose worker is the thread in `block_on`.
+    let builder = Builder::new_current_thread().list_tasks(true);
+    let local = builder.build().unwrap();
+    let task = local.spawn(async move { waits().notified().await });
+    local.block_on(async {
+        while local.handle().tasks().unwrap()[0].state != TaskState::Waiting {
+            task::yield_now().await;
+        }
+        let dump = loop {
+            let dump = local.handle().dump().await.unwrap();
+            if dump[0].outcome == DumpOutcome::Waits {
+                break dump;
+            }
+        };
+        asserts(&dump);
+    });
+    drop(task);
+    // A runtime that a task of another one has built.
+    let outer = listing(1);
+    let inner = outer.spawn(async move {
+        let inner = listing(1);
+        let task = inner.spawn(async move { waits().notified().await });
+        let id = task.id();
+        let (dump, inner) = task::spawn_blocking(move || (dump(&inner, &[id]), inner))
+            .await
+            .unwrap();
+        task::spawn_blocking(move || drop(inner)).await.unwrap();
+        dump
+    });
+    asserts(&outer.block_on(inner).unwrap());
+}
+
+#[cfg(feature = "groups")]
+#[test]
+fn tasks_of_a_group_are_dumped_with_its_name() {
+    let runtime = listing(2);
+    let group = runtime.group("night").build().unwrap();
+    let task = group.spawn(async { Notify::new().notified().await });
+    let dump = dump(&runtime, &[task.id()]).remove(0);
+    assert_eq!(dump.task.group.as_deref(), Some("night"));
+    task.abort();
+}
