@@ -36,8 +36,8 @@ pub fn notes_holders() -> bool {
     NOTES.load(Relaxed)
 }
 
-/// Runs a poll of the task of this number, which is not 0. A lock that is acquired in it is held by
-/// that task.
+/// Runs a poll of the task of this number. A lock that is acquired in it is held by that task. The
+/// number is not 0, and of no other task of the process, so that a lock has to keep no more.
 ///
 /// ```
 /// use coop_budget::{poll_as, polled_task};
@@ -45,8 +45,8 @@ pub fn notes_holders() -> bool {
 /// assert_eq!(polled_task(), None);
 /// poll_as(7, || assert_eq!(polled_task(), Some(7)));
 /// ```
-pub fn poll_as<R>(task: u64, poll: impl FnOnce() -> R) -> R {
-    struct Restore(u64);
+pub fn poll_as<R>(task: u32, poll: impl FnOnce() -> R) -> R {
+    struct Restore(u32);
 
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -59,7 +59,7 @@ pub fn poll_as<R>(task: u64, poll: impl FnOnce() -> R) -> R {
 }
 
 /// Returns the task of the innermost [`poll_as`] of this thread.
-pub fn polled_task() -> Option<u64> {
+pub fn polled_task() -> Option<u32> {
     let task = CURRENT.try_with(|current| current.task.get());
     task.ok().filter(|task| *task != 0)
 }

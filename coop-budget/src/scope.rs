@@ -77,7 +77,7 @@ pub(crate) struct Current {
     /// The number of the newest watch of this thread.
     pub(crate) last_watch: Cell<u64>,
     /// The task whose poll this is, or 0: see `holder`.
-    pub(crate) task: Cell<u64>,
+    pub(crate) task: Cell<u32>,
 }
 
 /// The state of the outer scope, and the fields that a scope needs only once it is exhausted.

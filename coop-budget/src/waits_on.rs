@@ -7,8 +7,8 @@ use std::{
 
 /// The event that an operation waits for, as it says to a [`watch`](crate::watch).
 ///
-/// Tasks are named by a number that the runtime chooses: for [`poll_as`](crate::poll_as), and for
-/// the join handles of its tasks. Locks and channels are named by an address, which says no more
+/// Tasks are named by a number that the runtime chooses. A lock names its holder by the number of
+/// [`poll_as`](crate::poll_as); a runtime may replace it by the one that it shows. Locks and channels are named by an address, which says no more
 /// than which waits are for the same one. No value of the program is in it, so a report of waits
 /// shows no payload. `Display` writes the words that follow "awaits".
 ///

@@ -27,6 +27,7 @@ pub struct Sim {
 pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) workers: usize,
+    pub(crate) lists_tasks: bool,
     pub(crate) order: Order,
     pub(crate) polls: Polls,
     pub(crate) timer_bound: Duration,
@@ -51,6 +52,7 @@ impl Sim {
             settings: Settings {
                 seed,
                 workers: 2,
+                lists_tasks: false,
                 order: Order::Any,
                 polls: Polls::Any,
                 timer_bound: Duration::from_millis(25),
@@ -69,6 +71,14 @@ impl Sim {
     /// Sets the number of workers of the runtime that [`run`](Self::run) makes.
     pub fn workers(mut self, workers: usize) -> Self {
         self.settings.workers = workers;
+        self
+    }
+
+    /// Sets whether the runtime that [`run`](Self::run) makes lists its tasks. Then the failure
+    /// [`Deadlock`](crate::Failure::Deadlock) says what each task waits for, and which of them wait
+    /// for each other. The list changes the order in which threads run, as it takes locks.
+    pub fn list_tasks(mut self, on: bool) -> Self {
+        self.settings.lists_tasks = on;
         self
     }
 
@@ -155,11 +165,12 @@ impl Sim {
 
     /// Runs the future of `app` in the `block_on` of a new runtime, whose threads are simulated.
     pub fn run<F: Future>(&self, app: impl FnOnce() -> F + Send + 'static) -> Run {
-        let workers = self.settings.workers;
+        let (workers, lists_tasks) = (self.settings.workers, self.settings.lists_tasks);
         self.run_main(move || {
             // A long poll of a simulation is no news.
             let builder = selvedge_executor::Builder::new()
                 .workers(workers)
+                .list_tasks(lists_tasks)
                 .stall_threshold(Duration::MAX);
             let runtime = builder.build().expect("the simulator starts each thread");
             runtime.block_on(app());

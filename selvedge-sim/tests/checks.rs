@@ -76,6 +76,39 @@ fn block_on_that_never_ends_is_a_deadlock() {
     assert!(threads[0].contains("main) is parked"), "{threads:?}");
 }
 
+/// Each seed shows the same tasks, as their names are numbers.
+#[test]
+fn deadlock_of_two_locks_shows_the_tasks_and_their_circle() {
+    let run = |seed| {
+        Sim::new(seed).list_tasks(true).run(|| async {
+            let locks = Arc::new([(); 2].map(task_sync::Mutex::new));
+            let tasks = [0, 1].map(|n: usize| {
+                let locks = locks.clone();
+                spawn(async move {
+                    let _one = locks[n].lock().await;
+                    sleep(MS).await;
+                    let _other = locks[1 - n].lock().await;
+                })
+            });
+            for task in tasks {
+                task.await.unwrap();
+            }
+        })
+    };
+    for seed in 0..20 {
+        let found = run(seed);
+        let Some(Failure::Deadlock(lines)) = found.failure() else {
+            panic!("{found}");
+        };
+        let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+        assert_eq!(count("2 tasks wait for each other"), 1, "{found}");
+        // Two in the list of the tasks, and two in the circle.
+        assert_eq!(count("a mutex 0x"), 4, "{found}");
+        assert_eq!(count("held by task 0x"), 4, "{found}");
+        assert_eq!(run(seed).hash(), found.hash());
+    }
+}
+
 /// A parker whose unparks come to nothing.
 struct LosesUnparks;
 

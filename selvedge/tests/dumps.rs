@@ -507,7 +507,8 @@ fn tasks_of_any_runtime_are_dumped() {
 fn tasks_of_a_group_are_dumped_with_its_name() {
     let runtime = listing(2);
     let group = runtime.group("night").build().unwrap();
-    let task = group.spawn(async { Notify::new().notified().await });
+    let waits = async { Notify::new().notified().await };
+    let task = selvedge::spawn_in(&group, waits).unwrap();
     let dump = dump(&runtime, &[task.id()]).remove(0);
     assert_eq!(dump.task.group.as_deref(), Some("night"));
     task.abort();

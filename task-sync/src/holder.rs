@@ -25,15 +25,15 @@
 //!
 //! A note orders nothing: all its operations are Relaxed.
 #[cfg(feature = "coop-budget")]
-use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
+use sync_shim::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The number of the task that holds a lock, or 0.
-pub(crate) struct Holder(#[cfg(feature = "coop-budget")] AtomicUsize);
+pub(crate) struct Holder(#[cfg(feature = "coop-budget")] AtomicU32);
 
 impl Holder {
     sync_shim::const_fn! {
         pub(crate) const fn new() -> Self {
-            Self(#[cfg(feature = "coop-budget")] AtomicUsize::new(0))
+            Self(#[cfg(feature = "coop-budget")] AtomicU32::new(0))
         }
     }
 }
@@ -73,13 +73,13 @@ impl Holder {
     pub(crate) fn get(&self) -> Option<u64> {
         // Ordering: as above.
         let task = self.0.load(Relaxed);
-        (task != 0).then_some(task as u64)
+        (task != 0).then(|| task.into())
     }
 }
 
 #[cfg(feature = "coop-budget")]
-fn this_task() -> usize {
-    coop_budget::polled_task().map_or(0, |task| task as usize)
+fn this_task() -> u32 {
+    coop_budget::polled_task().unwrap_or(0)
 }
 
 /// Returns whether locks are to note their holders. A model's locks do if they have the bit.

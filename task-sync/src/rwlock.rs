@@ -95,7 +95,8 @@ unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 
 impl<T> RwLock<T> {
     sync_shim::const_fn! {
-        /// Creates a lock. `const`, except under a model.
+        /// Creates a lock. `const`, except under a model. With the feature `coop-budget`, the first
+        /// entry costs one read-modify-write more.
         pub const fn const_new(value: T) -> Self {
             Self::const_with_max_readers(value, MAX_READERS)
         }

@@ -21,7 +21,11 @@
 //!    After [`GIVE_UPS`] such seconds the dump asks no more tasks.
 //! 6. No waker is woken, and no name is looked up, under a lock of the list.
 //! 7. If tasks seem to wait for each other, the dump asks these once more: see [`cycles`].
-use crate::{Handle, TaskSnapshot, TaskState, observe::task_list::Found, worker::shared::Shared};
+use crate::{
+    Handle, TaskSnapshot, TaskState,
+    observe::task_list::{Entry, Found},
+    worker::shared::Shared,
+};
 use coop_budget::WaitsOn;
 use request::{Answer, Answers};
 use sched_monitor::{Frame, Stack};
@@ -189,6 +193,10 @@ impl Handle {
     /// times at most. At most 64 tasks are polled ahead of others. One dump of a runtime runs at a
     /// time, and others wait. If the system refuses the thread, no task is polled.
     ///
+    /// [`wait_cycles`] finds the tasks of the dump that wait for each other. If there seem to be
+    /// such tasks, the dump polls them once more, to make sure. Locks of `task-sync` know the task
+    /// that holds them if they were created after the runtime was built.
+    ///
     /// Tasks of a [`LocalSet`](crate::LocalSet) and the future of `block_on` are not in the list.
     ///
     /// ```
@@ -312,6 +320,7 @@ fn ask(shared: &Shared, tasks: Vec<Found>, limit: Duration) -> Vec<TaskDump> {
         limit,
         asked: Vec::new(),
         dumps: Vec::new(),
+        entries: Vec::new(),
         ended: (0, sync_shim::time::now()),
         give_ups: 0,
         given_up: 0,
@@ -329,9 +338,11 @@ struct Dump<'a> {
     shared: &'a Shared,
     answers: sync_shim::sync::Arc<Answers>,
     limit: Duration,
-    /// The tasks with a request that may not have ended.
-    asked: Vec<Found>,
+    /// The tasks with a request that may not have ended, each with its place in the dump.
+    asked: Vec<(Found, usize)>,
     dumps: Vec<TaskDump>,
+    /// The entry of each task of the dump.
+    entries: Vec<sync_shim::sync::Arc<Entry>>,
     /// The number of requests that had ended at the last look, and when it had last changed.
     ended: (usize, Instant),
     /// How often the dump has given requests up.
@@ -370,8 +381,9 @@ impl Dump<'_> {
             DumpOutcome::NotPolled
         };
         self.dumps.push(TaskDump::new(task, outcome));
+        self.entries.push(found.entry.clone());
         if is_asked {
-            self.asked.push(found);
+            self.asked.push((found, place));
         }
     }
 
@@ -404,7 +416,7 @@ impl Dump<'_> {
 
     /// Takes the requests that no poll has taken out of their entries (rule 5).
     fn give_up(&mut self) {
-        for found in self.asked.drain(..) {
+        for (found, _) in self.asked.drain(..) {
             drop(found.entry.withdraw());
         }
         self.give_ups += 1;
@@ -415,7 +427,7 @@ impl Dump<'_> {
     /// Takes the requests of tasks that have ended without an answer (rule 3).
     fn end_requests_of_ended(&mut self) {
         let (tasks, dumps) = (&self.shared.tasks, &mut self.dumps);
-        self.asked.retain(|found| {
+        self.asked.retain(|(found, place)| {
             // SAFETY: the list is locked, so the task's metadata is not dropped.
             let state = tasks.observe(found, |task| unsafe { task.state() });
             if !found.entry.is_asked() {
@@ -423,8 +435,7 @@ impl Dump<'_> {
             }
             let has_ended = state.is_none_or(|state| state == task_header::TaskState::Complete);
             if has_ended && found.entry.take_request().is_some() {
-                let of = dumps.iter_mut().find(|dump| dump.task.id == found.id);
-                of.expect("each asked task is in the dump").outcome = DumpOutcome::Ended;
+                dumps[*place].outcome = DumpOutcome::Ended;
             }
             !has_ended
         });
@@ -432,10 +443,7 @@ impl Dump<'_> {
 
     fn finish(mut self) -> Vec<TaskDump> {
         let mut names = HashMap::<Stack, Arc<[Frame]>>::new();
-        let (tasks, all) = (&self.shared.tasks, OnceCell::new());
-        let id = |found: Found| u64::from(found.id);
-        let look = || -> HashSet<u64> { tasks.look(None).into_iter().map(id).collect() };
-        let is_listed = |task: u64| all.get_or_init(look).contains(&task);
+        let listed = Listed::new(self.shared);
         for (place, answer) in self.answers.finish() {
             let dump = &mut self.dumps[place];
             let Answer::Polled {
@@ -446,27 +454,73 @@ impl Dump<'_> {
                 dump.outcome = DumpOutcome::Ended;
                 continue;
             };
-            dump.outcome = if has_progressed {
-                DumpOutcome::Progressed
-            } else {
-                DumpOutcome::Waits
-            };
-            dump.waits
-                .extend(waits.into_iter().map(|(on, stack)| TaskWait {
-                    what: on.as_ref().map(|on| words(on, is_listed)),
+            for (on, stack) in waits {
+                let on = on.map(|on| listed.with_holder(on));
+                let name = |stack| names.entry(stack).or_insert_with_key(frames::of_task);
+                dump.waits.push(TaskWait {
+                    what: on.as_ref().map(|on| listed.words(on)),
                     on,
-                    frames: stack.map_or_else(
-                        || Arc::from([]),
-                        |stack| {
-                            names
-                                .entry(stack)
-                                .or_insert_with_key(frames::of_task)
-                                .clone()
-                        },
-                    ),
-                }));
+                    frames: stack
+                        .map(name)
+                        .map_or_else(|| Arc::from([]), |frames| frames.clone()),
+                });
+            }
+            if has_progressed {
+                dump.outcome = DumpOutcome::Progressed;
+                continue;
+            }
+            dump.outcome = DumpOutcome::Waits;
+            let on = dump.waits.iter().filter_map(|wait| wait.on.clone());
+            self.entries[place].keep_waits(dump.task.polls, on.collect());
         }
         self.dumps
+    }
+}
+
+/// The listed tasks, by their ids and by the numbers that locks note. Looked up once, if a wait
+/// needs it.
+struct Listed<'a> {
+    shared: &'a Shared,
+    ids: OnceCell<(HashSet<u64>, HashMap<u64, u64>)>,
+}
+
+impl<'a> Listed<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        let ids = OnceCell::new();
+        Self { shared, ids }
+    }
+
+    fn ids(&self) -> &(HashSet<u64>, HashMap<u64, u64>) {
+        self.ids.get_or_init(|| {
+            let found = self.shared.tasks.look(None).into_iter();
+            let ids = found.map(|found| {
+                let id = u64::from(found.id);
+                (id, (found.entry.number().into(), id))
+            });
+            ids.unzip()
+        })
+    }
+
+    /// Names the holder of a lock by its id. It may have ended since, or be of another runtime.
+    fn with_holder(&self, on: WaitsOn) -> WaitsOn {
+        match on {
+            WaitsOn::Lock { kind, at, holder } => WaitsOn::Lock {
+                kind,
+                at,
+                holder: holder.and_then(|holder| self.ids().1.get(&holder).copied()),
+            },
+            on => on,
+        }
+    }
+
+    /// Says what an operation waits for.
+    fn words(&self, on: &WaitsOn) -> String {
+        match on {
+            WaitsOn::Task(task) if !self.ids().0.contains(task) => {
+                format!("{on}, which is a blocking closure or is not listed")
+            }
+            _ => on.to_string(),
+        }
     }
 }
 
@@ -482,16 +536,6 @@ pub(crate) fn lines(shared: &Shared) -> Vec<String> {
         .flat_map(|text| text.lines())
         .map(str::to_owned)
         .collect()
-}
-
-/// Says what an operation waits for.
-fn words(on: &WaitsOn, is_listed: impl Fn(u64) -> bool) -> String {
-    match *on {
-        WaitsOn::Task(task) if !is_listed(task) => {
-            format!("{on}, which is a blocking closure or is not listed")
-        }
-        _ => on.to_string(),
-    }
 }
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]

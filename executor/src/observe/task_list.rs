@@ -63,6 +63,8 @@ enum Place {
 
 /// The data that the list keeps about a task.
 pub(crate) struct Entry {
+    /// A number that no other task of the process has, for the locks that the task holds.
+    number: u32,
     pub(crate) name: Option<Cow<'static, str>>,
     pub(crate) location: &'static Location<'static>,
     group: GroupRef,
@@ -117,6 +119,7 @@ impl Entry {
         scheduler: Scheduler,
     ) -> Self {
         Self {
+            number: next_number(),
             name,
             location,
             // SAFETY: the task that has entered the group keeps it in memory.
@@ -131,11 +134,12 @@ impl Entry {
         }
     }
 
-    /// Keeps what the task waits for, as the poll for a dump has found. To be called before the
-    /// task's run ends.
-    pub(crate) fn keep_waits(&self, on: Box<[WaitsOn]>) {
-        // Ordering: Relaxed, as in `begin_poll`.
-        let polls = self.polls.load(Relaxed);
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Keeps what the task waits for, as a dump has found, until the task has made more polls.
+    pub(crate) fn keep_waits(&self, polls: u64, on: Box<[WaitsOn]>) {
         let old = self.waits.lock().replace(Waits { polls, on });
         drop(old);
     }
@@ -245,6 +249,15 @@ impl Entry {
         let turned = Duration::from_nanos(self.turned.load(Relaxed));
         sync_shim::time::since(self.made).saturating_sub(turned)
     }
+}
+
+/// Returns the number of a new task: after four billion tasks a number comes again.
+fn next_number() -> u32 {
+    // An atomic of std, so that models need not explore it.
+    static LAST: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    // Ordering: Relaxed, as only the numbers must differ.
+    let last = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    last.wrapping_add(1).max(1)
 }
 
 impl TaskList {

@@ -206,14 +206,13 @@ fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
         }
         context::after_poll()
     };
-    let id = u64::from(task.id());
     let ran = match (request, &entry) {
         (Some(request), Some(entry)) => request.answer(entry, |end| {
             let after = || {
                 end(with_core(|_| ()).is_some());
                 after()
             };
-            let ran = coop_budget::poll_as(id, || task.run_in_loop(after));
+            let ran = coop_budget::poll_as(entry.number(), || task.run_in_loop(after));
             let has_ended = matches!(ran, Ran::Complete);
             (ran, has_ended)
         }),
@@ -223,7 +222,7 @@ fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
                 entry.end_poll();
                 after()
             };
-            coop_budget::poll_as(id, || task.run_in_loop(after))
+            coop_budget::poll_as(entry.number(), || task.run_in_loop(after))
         }
         _ => task.run_in_loop(after),
     };

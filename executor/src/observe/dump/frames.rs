@@ -28,11 +28,13 @@ pub(super) fn of_task(stack: &Stack) -> Arc<[Frame]> {
 }
 
 fn cut(mut frames: Vec<Frame>) -> Vec<Frame> {
-    let is_capture = |frame: &Frame| is_of(frame, CAPTURE) || is_of_std(frame);
+    let own = own_sources(&frames);
+    let own = own.as_deref();
+    let is_capture = |frame: &Frame| is_of(frame, CAPTURE, own) || is_of_std(frame);
     let begin = frames.iter().take_while(|frame| is_capture(frame)).count();
     let begin = begin.min(frames.len().saturating_sub(1));
     frames.drain(..begin);
-    let is_run = |frame: &Frame| is_of(frame, RUN) || is_of_std(frame);
+    let is_run = |frame: &Frame| is_of(frame, RUN, own) || is_of_std(frame);
     let end = frames
         .iter()
         .rev()
@@ -43,16 +45,30 @@ fn cut(mut frames: Vec<Frame>) -> Vec<Frame> {
     frames
 }
 
+/// Returns the folder of this crate's sources, whose name differs from the crate's in this
+/// repository: the function that captures the stack is in it.
+fn own_sources(frames: &[Frame]) -> Option<String> {
+    let mut files = frames
+        .iter()
+        .filter_map(|frame| frame.file.as_deref()?.to_str());
+    files.find_map(|file| Some(file.strip_suffix("observe/dump/request.rs")?.to_owned()))
+}
+
 fn is_of_std(frame: &Frame) -> bool {
-    frame.function.as_deref() == Some("__rust_try") || is_of(frame, STD)
+    frame.function.as_deref() == Some("__rust_try") || is_of(frame, STD, None)
 }
 
 /// Returns whether a function belongs to one of these parts. Its path names the crate and the
-/// module. An inlined function may have no path in its name, but then it has a file.
-fn is_of(frame: &Frame, parts: &[(&str, &str)]) -> bool {
+/// module. An inlined function may have no path in its name, but then it has a file. `own` is the
+/// folder of this crate's sources.
+fn is_of(frame: &Frame, parts: &[(&str, &str)], own: Option<&str>) -> bool {
     let function = frame.function.as_deref().unwrap_or_default();
     let path = function.trim_start_matches(['<', '&', '*', '(']);
-    let file = frame.file.as_deref().and_then(in_package);
+    let path_in_own = || frame.file.as_deref()?.to_str()?.strip_prefix(own?);
+    let file = match path_in_own() {
+        Some(rest) => Some(("selvedge-executor".to_owned(), rest.to_owned())),
+        None => frame.file.as_deref().and_then(in_package),
+    };
     parts.iter().any(|&(package, part)| {
         let is_name = path.split_once("::").is_some_and(|(name, rest)| {
             same_name(name, package) && rest.starts_with(&part.replace('/', "::"))
@@ -84,10 +100,6 @@ fn in_package(file: &std::path::Path) -> Option<(String, String)> {
 }
 
 fn is_folder_of(folder: &str, package: &str) -> bool {
-    // In this repository, the folder of `selvedge-executor` has a shorter name.
-    if package == "selvedge-executor" && folder == "executor" {
-        return true;
-    }
     let version = folder.strip_prefix(package);
     version.is_some_and(|rest| {
         rest.is_empty()

@@ -135,13 +135,12 @@ impl Request {
                 let (ran, has_ended) = run(&after);
                 (ran, has_ended, progress.get())
             });
-        let waits = waits.into_inner();
         let answer = if has_ended {
             Answer::Ended
         } else {
             Answer::Polled {
                 has_progressed,
-                waits,
+                waits: waits.into_inner(),
             }
         };
         self.answers.state.lock().found.push((self.place, answer));

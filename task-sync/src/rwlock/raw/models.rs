@@ -52,7 +52,10 @@ impl Protected {
         #[cfg(feature = "coop-budget")]
         // Ordering: Relaxed. The bit does not change.
         if self.raw.state.load(Relaxed) & NOTED != 0 {
-            assert_eq!(self.raw.holder.get(), coop_budget::polled_task());
+            assert_eq!(
+                self.raw.holder.get(),
+                coop_budget::polled_task().map(u64::from)
+            );
         }
         self.value.with_mut(|value| {
             // SAFETY: the caller is the writer in the lock.
