@@ -291,7 +291,10 @@ fn dump(shared: &Shared, only: Option<Id>, limit: Duration) -> Vec<TaskDump> {
 fn confirm(dumps: &mut [TaskDump], again: Vec<TaskDump>) {
     let tasks = |dump: &TaskDump| {
         let tasks = dump.waits.iter().map(|wait| wait.on.as_ref()?.task());
-        tasks.collect::<Vec<_>>()
+        let mut tasks: Vec<_> = tasks.collect();
+        // `select!` polls its branches in any order.
+        tasks.sort_unstable();
+        tasks
     };
     let mut again: HashMap<_, _> = again.into_iter().map(|dump| (dump.task.id, dump)).collect();
     for dump in dumps {
@@ -456,13 +459,14 @@ impl Dump<'_> {
             };
             for (on, stack) in waits {
                 let on = on.map(|on| listed.with_holder(on));
-                let name = |stack| names.entry(stack).or_insert_with_key(frames::of_task);
+                let name = |stack| {
+                    let named = names.entry(stack).or_insert_with_key(frames::of_task);
+                    named.clone()
+                };
                 dump.waits.push(TaskWait {
                     what: on.as_ref().map(|on| listed.words(on)),
                     on,
-                    frames: stack
-                        .map(name)
-                        .map_or_else(|| Arc::from([]), |frames| frames.clone()),
+                    frames: stack.map(name).unwrap_or_else(|| Arc::from([])),
                 });
             }
             if has_progressed {

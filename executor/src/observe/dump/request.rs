@@ -125,12 +125,6 @@ impl Request {
                     // The watch misses operations of a poll that has lost its worker.
                     progress.set(watching.so_far().has_progressed || !is_worker);
                     entry.end_dump(&before, progress.get());
-                    let on = waits
-                        .borrow()
-                        .iter()
-                        .filter_map(|(on, _)| on.clone())
-                        .collect();
-                    entry.keep_waits(on);
                 };
                 let (ran, has_ended) = run(&after);
                 (ran, has_ended, progress.get())
