@@ -181,6 +181,14 @@ impl Sleep {
         }
     }
 
+    /// Says what the sleep waits for, to a dump of tasks.
+    #[cold]
+    pub(super) fn waits_on(&self) -> WaitsOn {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let deadline = self.deadline.into_std();
+        WaitsOn::Time { deadline, left }
+    }
+
     /// Polls without a charge to the task's budget. Fails where a poll of the future panics.
     pub(crate) fn try_poll(self: Pin<&mut Self>, waker: &Waker) -> Result<Poll<()>, Unarmed> {
         self.try_poll_timer(waker, |deadline| Instant::now() >= deadline)
@@ -218,11 +226,7 @@ impl Future for Sleep {
             .poll_timer(cx.waker(), |deadline| Instant::now() >= deadline);
         if polled.is_pending() {
             let sleep = self.into_ref().get_ref();
-            progress.waits_for(move || {
-                let left = sleep.deadline.saturating_duration_since(Instant::now());
-                let deadline = sleep.deadline.into_std();
-                WaitsOn::Time { deadline, left }
-            });
+            progress.waits_for(move || sleep.waits_on());
             return Poll::Pending;
         }
         progress.made_progress();

@@ -131,12 +131,28 @@ impl<F: Future> Future for Timeout<F> {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
             // The limit is not charged to the budget: the timeout must end in time although the
             // task has used up its budget.
-            Poll::Pending => this.limit.poll(cx).map(|()| Err(Elapsed(()))),
+            Poll::Pending => {
+                let mut limit = this.limit;
+                let polled = limit.as_mut().poll(cx);
+                if polled.is_pending() {
+                    coop_budget::note_wait(|| limit.as_ref().get_ref().waits_on());
+                }
+                polled.map(|()| Err(Elapsed(())))
+            }
         }
     }
 }
 
 impl Limit {
+    /// Says what a limit that was polled waits for, to a dump of tasks.
+    #[cold]
+    fn waits_on(&self) -> coop_budget::WaitsOn {
+        match self {
+            Self::Until { sleep } => sleep.waits_on(),
+            Self::Span { .. } => "a timer".into(),
+        }
+    }
+
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match self.as_mut().project() {
