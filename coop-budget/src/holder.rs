@@ -1,4 +1,4 @@
-//! Which task a poll belongs to, for locks that note their holder.
+//! The task that a poll belongs to, for locks that note their holder.
 //!
 //! A lock that notes its holder at each acquisition would cost every program. So a lock does it
 //! only once a runtime [asks for it](note_holders), and then by a bit of its own state, which makes

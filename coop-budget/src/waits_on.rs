@@ -1,4 +1,4 @@
-//! What an operation waits for, as it says to a [`watch`](crate::watch).
+//! The event that an operation waits for, as it says to a [`watch`](crate::watch).
 use std::{
     borrow::Cow,
     fmt,

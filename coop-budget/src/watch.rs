@@ -162,7 +162,7 @@ pub(crate) struct Watch<'a> {
     is_full: Cell<bool>,
     /// The waits noted so far.
     waits: Cell<usize>,
-    /// What the operations in a [`waits_as`] wait for.
+    /// The event that the operations in a [`waits_as`] wait for.
     alias: RefCell<Option<WaitsOn>>,
     outer: *const Watch<'static>,
 }

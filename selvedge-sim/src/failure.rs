@@ -16,9 +16,9 @@ pub enum Failure {
     },
     /// Work is ready, and a thread that could take it waits, and was not unparked.
     LostWake(String),
-    /// All threads wait, and no time limit ends a wait. Each thread is described. If a runtime lists
-    /// its tasks, so is each of these, with what it waits for, and each circle of tasks that wait
-    /// for each other.
+    /// All threads wait, and no time limit ends a wait. Each thread is described. If a runtime
+    /// lists its tasks, so is each of these, with what it waits for, and each circle of tasks that
+    /// wait for each other.
     Deadlock(Vec<String>),
     /// A timer is served this much later than its deadline.
     LateTimer(Duration),

@@ -43,7 +43,7 @@ type Waits = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A task that waits for ever.
 struct Case {
-    /// What each of its waits says.
+    /// The words of its waits.
     what: &'static [&'static str],
     waits: Waits,
 }

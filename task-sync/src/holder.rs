@@ -18,7 +18,7 @@
 //! 1. A task that acquires a lock with the bit notes itself after the acquisition, or that it is no
 //!    listed task. So between the two the lock has the note of an earlier holder. A dump reads
 //!    twice, with a poll of each task between.
-//! 2. Who hands the lock over clears the note before the new holder can run.
+//! 2. The thread that hands the lock over clears the note before the new holder can run.
 //! 3. A note counts only while the state says that the lock is held.
 //! 4. Of several readers, the note is of the last one. It is cleared as that one leaves. So the
 //!    task of a note is in the lock, unless the guard has moved to another task.

@@ -90,8 +90,8 @@ unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
     sync_shim::const_fn! {
-        /// Creates a mutex. `const`, except under a model. With the feature `coop-budget`, its first
-        /// lock costs two read-modify-writes more.
+        /// Creates a mutex. `const`, except under a model. With the feature `coop-budget`, its
+        /// first lock costs two read-modify-writes more.
         pub const fn const_new(value: T) -> Self {
             Self::with(RawMutex::new(holder::IN_CONSTANTS), value)
         }

@@ -77,11 +77,11 @@ pub(crate) struct Entry {
     request: Mutex<Option<Request>>,
     /// Whether there is a request, or the poll for one goes on.
     is_asked: AtomicBool,
-    /// What the task waited for after the poll for the last dump, and the number of polls then.
+    /// The waits that the last dump has found, and the number of polls then.
     waits: Mutex<Option<Waits>>,
 }
 
-/// What a task waits for, until it is polled again.
+/// The waits of a task, which hold until it is polled again.
 struct Waits {
     polls: u64,
     on: Box<[WaitsOn]>,

@@ -432,7 +432,7 @@ impl RawSemaphore {
 
 /// A handle by which a request reaches its semaphore.
 pub(crate) trait AsSemaphore {
-    /// What a request waits for, for a dump of tasks.
+    /// The event that a request waits for, for a dump of tasks.
     const WAITED: &'static str = "permits of a semaphore";
 
     fn semaphore(&self) -> &RawSemaphore;

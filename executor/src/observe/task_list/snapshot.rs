@@ -73,9 +73,9 @@ pub struct TaskSnapshot {
     /// thread polls the task, the time since this poll began. Before the first poll, the time
     /// since the spawn.
     pub since: Duration,
-    /// What the task waits for, as the last [dump](Handle::dump) has found. Empty if the task was
-    /// polled since, or no dump has asked it: only a poll can tell, as what a task waits for is in
-    /// its future.
+    /// The events that the task waits for, as the last [dump](Handle::dump) has found. Empty if the
+    /// task was polled since, or no dump has asked it: only a poll can tell, as the events are in
+    /// the task's future.
     pub waits_on: Vec<WaitsOn>,
 }
 

@@ -53,7 +53,7 @@ fn dump_names_the_lock_its_holder_and_the_channel() {
         "{text}"
     );
     assert!(wait_cycles(&dump).is_empty());
-    // What a dump has found is in the list, too, until the task is polled again.
+    // The list shows the waits that the dump has found, until the task is polled again.
     let tasks = runtime.handle().tasks().unwrap();
     let listed = tasks.iter().find(|task| task.id == second.id()).unwrap();
     assert_eq!(listed.waits_on.len(), 1);
