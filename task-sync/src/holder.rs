@@ -16,14 +16,18 @@
 //! # Rules
 //!
 //! 1. A task that acquires a lock with the bit notes itself after the acquisition, or that it is no
-//!    listed task. So between the two the lock has the note of an earlier holder. A dump reads
-//!    twice, with a poll of each task between.
-//! 2. The thread that hands the lock over clears the note before the new holder can run.
-//! 3. A note counts only while the state says that the lock is held.
-//! 4. Of several readers, the note is of the last one. It is cleared as that one leaves. So the
-//!    task of a note is in the lock, unless the guard has moved to another task.
+//!    listed task.
+//! 2. An owner of a mutex, and a writer, that finds the bit clears the note before it releases the
+//!    lock. It finds the bit if it has noted itself: only an owner clears the bit, in place of its
+//!    note. So such a note is of the task that has acquired the lock, or there is none.
+//! 3. Of several readers, the note is of the last one to enter, which clears it after it has left.
+//!    Between the two, its poll goes on. So in a dump that finds it waiting, it is in the lock, or
+//!    the second round of the dump finds it no more.
+//! 4. A guard may move to another task. The note stays that of the task that has acquired the lock.
+//!    A reader's guard that is dropped by another task leaves its note until the next one.
 //!
-//! A note orders nothing: all its operations are Relaxed.
+//! A note orders nothing: all its operations are Relaxed. The release that follows a cleared note
+//! passes it on to the next owner, and to the look of a dump, which acquires.
 #[cfg(feature = "coop-budget")]
 use sync_shim::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -38,7 +42,8 @@ impl Holder {
     }
 }
 
-/// Whether a constant lock begins with the bit. Under a model there are no constant locks.
+/// Whether a constant lock begins with the bit. Under a model there are no constant locks. The counts
+/// of read-modify-writes leave out the two by which the first owner clears the bit.
 pub(crate) const IN_CONSTANTS: bool = cfg!(all(
     feature = "coop-budget",
     not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
@@ -52,14 +57,14 @@ impl Holder {
         self.0.store(this_task(), Relaxed);
     }
 
-    /// Forgets the holder (rule 2).
+    /// Forgets the holder, for the owner that is about to release the lock (rule 2).
     #[inline]
     pub(crate) fn clear(&self) {
         // Ordering: as above.
         self.0.store(0, Relaxed);
     }
 
-    /// Forgets the holder, if it is the task whose poll this is (rule 4).
+    /// Forgets the holder, if it is the task whose poll this is (rule 3).
     #[cfg(feature = "rwlock")]
     pub(crate) fn clear_own(&self) {
         let own = this_task();
@@ -82,11 +87,14 @@ fn this_task() -> u32 {
     coop_budget::polled_task().unwrap_or(0)
 }
 
-/// Returns whether locks are to note their holders. A model's locks do if they have the bit.
+/// Returns whether locks are to note their holders. In a model, a task that has a number wants it.
 #[cfg(feature = "coop-budget")]
 #[inline]
 pub(crate) fn is_wanted() -> bool {
-    cfg!(any(selvedge_loom, selvedge_shuttle)) || coop_budget::notes_holders()
+    match cfg!(any(selvedge_loom, selvedge_shuttle)) {
+        true => this_task() != 0,
+        false => coop_budget::notes_holders(),
+    }
 }
 
 #[cfg(not(feature = "coop-budget"))]

@@ -221,11 +221,28 @@ impl RawMutex {
     /// The caller owns the lock.
     #[inline]
     pub(crate) unsafe fn unlock(&self) {
-        // Ordering: Relaxed. If this misses that the bit is set, the lock is handed over all the
-        // same, by `wake_first` (rule 4).
-        if self.state.load(Relaxed) & HANDOFF != 0 {
-            return self.hand_over();
+        // Ordering: Relaxed. If this misses that `HANDOFF` is set, the lock is handed over all the
+        // same, by `wake_first` (rule 4). If it misses `NOTED`, there is no note.
+        let state = self.state.load(Relaxed);
+        if state & (HANDOFF | NOTED) != 0 {
+            return self.unlock_noted(state);
         }
+        self.release();
+    }
+
+    /// Unlocks in this state: the note goes first.
+    #[cold]
+    fn unlock_noted(&self, state: u32) {
+        self.holder.clear();
+        match state & HANDOFF {
+            0 => self.release(),
+            _ => self.hand_over(),
+        }
+    }
+
+    /// Clears `LOCKED`, for the owner, and wakes a waiter if it must.
+    #[inline]
+    fn release(&self) {
         // Ordering: Release pairs with the Acquire of the next owner (`try_lock`, `overtake`,
         // `try_woken`, `lock_or_push`, `wake_first`).
         let before = self.state.fetch_sub(LOCKED, Release);
@@ -235,7 +252,6 @@ impl RawMutex {
     }
 
     /// Makes the first waiter the owner of the lock, which the caller owns.
-    #[cold]
     fn hand_over(&self) {
         let mut locked = self.waiters.lock();
         let clear = match locked.len_up_to_two() {
@@ -250,7 +266,6 @@ impl RawMutex {
             // Ordering: Release, as in `unlock`.
             self.state.fetch_and(!clear, Release);
         }
-        self.holder.clear();
         let waker = locked.pop_front(|turn| *turn = Turn::Own);
         drop(locked);
         if let Some(waker) = waker {
@@ -292,7 +307,6 @@ impl RawMutex {
             // Ordering: Acquire pairs with the Release of the last owner's `unlock`, which may be
             // another thread's. The mark on the waiter passes it on.
             self.state.fetch_xor(LOCKED | end | last, Acquire);
-            self.holder.clear();
             Turn::Own
         };
         let waker = locked.pop_front(|value| *value = turn);
@@ -430,13 +444,13 @@ impl RawMutex {
     #[cfg(feature = "coop-budget")]
     #[cold]
     fn waits_on(&self) -> WaitsOn {
-        // Ordering: Relaxed. The bit orders nothing.
-        let state = self.state.fetch_or(NOTED, Relaxed);
-        let is_noted = state & (LOCKED | NOTED) == LOCKED | NOTED;
+        // Ordering: Acquire pairs with the Release of `release` and `hand_over`: a note that was
+        // cleared before is not seen.
+        self.state.fetch_or(NOTED, Acquire);
         WaitsOn::Lock {
             kind: "a mutex",
             at: core::ptr::from_ref(self).addr(),
-            holder: self.holder.get().filter(|_| is_noted),
+            holder: self.holder.get(),
         }
     }
 

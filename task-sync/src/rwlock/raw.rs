@@ -246,6 +246,10 @@ impl RawRwLock {
     /// The caller is in the lock, as one of this kind.
     #[inline]
     pub(crate) unsafe fn leave(&self, kind: Kind) {
+        // Ordering: Relaxed. If this misses the bit, there is no note.
+        if kind == Kind::Write && self.state.load(Relaxed) & NOTED != 0 {
+            self.holder.clear();
+        }
         // Ordering: Release pairs with the Acquire of those who enter later (`try_enter`,
         // `try_woken`, `enter_or_push`, `notify`).
         let before = self.state.fetch_sub(kind.unit(), Release);
@@ -270,8 +274,8 @@ impl RawRwLock {
     /// Notifies after a task has left or a writer has become a reader, if it must (rule 3).
     #[cold]
     fn left(&self, before: u64, after: u64) {
-        // A writer that has become a reader is still a holder.
-        if before & NOTED != 0 && readers(after) <= readers(before) {
+        // A reader has left.
+        if before & NOTED != 0 && readers(after) < readers(before) {
             self.holder.clear_own();
         }
         if before & QUEUED == 0 {
@@ -334,12 +338,7 @@ impl RawRwLock {
                 state = now;
                 continue;
             }
-            let turn = if hands_over {
-                self.holder.clear();
-                Turn::In
-            } else {
-                Turn::Try
-            };
+            let turn = if hands_over { Turn::In } else { Turn::Try };
             for _ in 0..count {
                 // A queued waiter has a waker, and the batch has room.
                 let waker = locked.pop_front(|claim| claim.turn = turn);
@@ -513,8 +512,9 @@ impl RawRwLock {
     #[cfg(feature = "coop-budget")]
     #[cold]
     fn waits_on(&self, kind: Kind) -> WaitsOn {
-        // Ordering: Relaxed. The bit orders nothing.
-        let state = self.state.fetch_or(NOTED, Relaxed);
+        // Ordering: Acquire pairs with the Release of `leave`: a note that a writer has cleared before
+        // is not seen.
+        let state = self.state.fetch_or(NOTED, Acquire);
         let is_noted = state & NOTED != 0 && (state & WRITER != 0 || readers(state) > 0);
         WaitsOn::Lock {
             kind: kind.name(),

@@ -11,6 +11,8 @@ use sync_shim::{Model, cell::UnsafeCell, model, thread};
 struct Protected {
     mutex: RawMutex,
     value: UnsafeCell<u32>,
+    /// Whether the lock notes its holder from its creation on.
+    is_noted: bool,
 }
 
 // SAFETY: the models check that the accesses are in order.
@@ -24,27 +26,30 @@ impl AsMutex for &RawMutex {
 
 impl Protected {
     fn new() -> Arc<Self> {
-        Self::of(RawMutex::new(false))
+        Self::of(false)
     }
 
-    fn of(mutex: RawMutex) -> Arc<Self> {
-        let value = UnsafeCell::new(0);
-        Arc::new(Self { mutex, value })
+    fn of(is_noted: bool) -> Arc<Self> {
+        let (mutex, value) = (RawMutex::new(is_noted), UnsafeCell::new(0));
+        Arc::new(Self {
+            mutex,
+            value,
+            is_noted,
+        })
     }
 
     fn lock(&self) -> impl Future<Output = ()> {
         Wait::new(Lock(&self.mutex), |_, ()| ())
     }
 
-    /// Adds one and unlocks. If the lock notes its holder, this is the thread's task.
+    /// Adds one and unlocks. If the lock notes its holder, this is the thread's task. If a dump may
+    /// have set the bit meanwhile, nobody may be noted.
     fn add(&self) {
         #[cfg(feature = "coop-budget")]
-        // Ordering: Relaxed. The bit does not change.
-        if self.mutex.state.load(Relaxed) & NOTED != 0 {
-            assert_eq!(
-                self.mutex.holder.get(),
-                coop_budget::polled_task().map(u64::from)
-            );
+        {
+            let holder = self.mutex.holder.get();
+            let is_own = holder == coop_budget::polled_task().map(u64::from);
+            assert!(is_own || (!self.is_noted && holder.is_none()), "{holder:?}");
         }
         self.value.with_mut(|value| {
             // SAFETY: the caller owns the lock.
@@ -126,7 +131,7 @@ fn owner_of_a_lock_with_notes_is_its_holder() {
     use coop_budget::poll_as;
 
     Model::new().bound(3).check(|| {
-        let shared = Protected::of(RawMutex::new(true));
+        let shared = Protected::of(true);
         poll_as(1, || block_on(shared.lock()));
         let other = {
             let shared = shared.clone();
@@ -315,4 +320,113 @@ fn full_late_unlock_hands_over_what_the_owner_wrote() {
         let added = waiter.join().unwrap() + other.join().unwrap();
         shared.check(1 + added);
     });
+}
+
+/// The looks of a dump at a lock, and what is true of them.
+#[cfg(feature = "coop-budget")]
+mod dumps {
+    use super::*;
+    use coop_budget::{poll_as, polled_task};
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    /// A lock, and the tasks that have released it: a bit for each. The models do not see the bits.
+    struct Seen(Arc<Protected>, AtomicU32);
+
+    impl Seen {
+        fn new(is_noted: bool) -> Arc<Self> {
+            Arc::new(Self(Protected::of(is_noted), AtomicU32::new(0)))
+        }
+
+        /// Adds and unlocks, for the owner.
+        fn add(&self) {
+            self.0.add();
+            self.1.fetch_or(1 << polled_task().unwrap_or(0), SeqCst);
+        }
+
+        /// Looks at the lock as a dump does. The holder has not released the lock.
+        fn look(&self) {
+            let released = self.1.load(SeqCst);
+            let holder = self.0.mutex.waits_on().task();
+            assert!(
+                holder.is_none_or(|task| released & 1 << task == 0),
+                "{holder:?}"
+            );
+        }
+    }
+
+    /// A dump looks at a lock while its owner overtakes a waiter, or hands the lock over. No holder
+    /// is wanted at the second acquisition of the owner, so that it clears the bit. Fails if the
+    /// look of a dump is a load and a store, if an owner that clears the bit clears another one
+    /// with it, or if an unlock with the bit does not clear the note, or does so after the release.
+    #[test]
+    fn dump_beside_a_hand_over_sees_no_earlier_owner() {
+        Model::new().bound(2).check(|| {
+            let seen = Seen::new(false);
+            poll_as(1, || block_on(seen.0.lock()));
+            let other = {
+                let seen = seen.clone();
+                thread::spawn(move || {
+                    poll_as(2, || {
+                        block_on(seen.0.lock());
+                        seen.add();
+                    });
+                })
+            };
+            let dump = {
+                let seen = seen.clone();
+                thread::spawn(move || {
+                    seen.look();
+                    seen.look();
+                })
+            };
+            poll_as(1, || seen.add());
+            block_on(seen.0.lock());
+            seen.add();
+            other.join().unwrap();
+            dump.join().unwrap();
+            seen.0.check(3);
+        });
+    }
+
+    /// The only waiter was overtaken. It is dropped while the owner unlocks and a dump looks, and
+    /// then another task takes the lock. Fails if `hand_over` clears the note after it has freed
+    /// the lock: the new owner's note is lost.
+    #[test]
+    fn drop_of_the_overtaken_waiter_beside_a_dump_keeps_the_note() {
+        Model::new().bound(3).check(|| {
+            let seen = Seen::new(true);
+            let mut cx = Context::from_waker(Waker::noop());
+            let lock = seen.0.clone();
+            let mut waits = Box::pin(async move { lock.lock().await });
+            poll_as(1, || block_on(seen.0.lock()));
+            assert!(waits.as_mut().poll(&mut cx).is_pending());
+            poll_as(1, || {
+                seen.add();
+            });
+            poll_as(3, || block_on(seen.0.lock()));
+            assert!(waits.as_mut().poll(&mut cx).is_pending());
+            let other = {
+                let seen = seen.clone();
+                thread::spawn(move || {
+                    drop(waits);
+                    let locked = poll_as(2, || {
+                        let locked = seen.0.mutex.try_lock();
+                        if locked {
+                            seen.add();
+                        }
+                        locked
+                    });
+                    u32::from(locked)
+                })
+            };
+            let dump = {
+                let seen = seen.clone();
+                thread::spawn(move || seen.look())
+            };
+            poll_as(3, || seen.add());
+            let added = other.join().unwrap();
+            dump.join().unwrap();
+            seen.0.check(2 + added);
+        });
+    }
 }
