@@ -23,20 +23,19 @@ pub(crate) struct Unlimited;
 #[cfg(not(feature = "coop-budget"))]
 impl Unlimited {
     pub(crate) fn made_progress(self) {}
-    pub(crate) fn cancel(self) {}
 }
 
 /// Returns the value of a result. Returns an error from the calling poll, whose operation has then
-/// made no progress.
-macro_rules! or_cancel {
-    ($result:expr, $progress:expr) => {
+/// ended: it charges the budget.
+macro_rules! or_end {
+    ($result:expr, $charge:expr) => {
         match $result {
             Ok(value) => value,
             Err(error) => {
-                $progress.cancel();
+                $charge;
                 return ::std::task::Poll::Ready(Err(error));
             }
         }
     };
 }
-pub(crate) use or_cancel;
+pub(crate) use or_end;

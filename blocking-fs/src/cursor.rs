@@ -31,7 +31,7 @@
 //!    position, or shows the descriptor to the program. No task but the one that reads begins a
 //!    stream, and it has the file to itself.
 use crate::{
-    budget::{or_cancel, poll_proceed},
+    budget::{or_end, poll_proceed},
     dropped, on_blocking_thread, pool,
     read_ahead::{self, Chunk, Found, Stamp, Stream},
     waiters::{self, Waiters},
@@ -247,7 +247,8 @@ impl Cursor {
             let mut state = ready!(self.shared.poll(cx, Waiter::Reader, State::may_read));
             state.sought = None;
             if room > 0 && state.stream.is_some() {
-                if let Some(chunk) = or_cancel!(self.take_chunk(state, room), progress) {
+                if let Some(chunk) = or_end!(self.take_chunk(state, room), progress.made_progress())
+                {
                     let count = chunk.bytes().len().min(room);
                     take(&chunk.bytes()[..count]);
                     self.give_back(chunk, count);
@@ -268,7 +269,7 @@ impl Cursor {
                 progress.made_progress();
                 return Poll::Ready(end.map(|()| 0));
             }
-            let pool = or_cancel!(pool(), progress);
+            let pool = or_end!(pool(), progress.made_progress());
             let may_begin = state.is_private && !mem::take(&mut state.has_stopped);
             let begins = may_begin && read_ahead::is_worthwhile(room, limit);
             self.start(state, &pool, Kind::Read, move |file, shared| {
@@ -337,7 +338,7 @@ impl Cursor {
         limit: usize,
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(poll_proceed(cx));
-        or_cancel!(self.end_stream(), progress);
+        or_end!(self.end_stream(), progress.made_progress());
         let may_write = |state: &State| {
             let is_open = matches!(state.job, None | Some(Kind::Write));
             state.write_error.is_some() || is_open && state.queued.len() < limit
@@ -388,7 +389,7 @@ impl Cursor {
                 progress.made_progress();
                 return Poll::Ready(result);
             }
-            or_cancel!(self.start_seek(state, to), progress);
+            or_end!(self.start_seek(state, to), progress.made_progress());
         }
     }
 

@@ -7,10 +7,9 @@ use std::{
 
 /// The event that an operation waits for, as it says to a [`watch`](crate::watch).
 ///
-/// Tasks are named by a number that the runtime chooses. A lock names its holder by the number of
-/// [`poll_as`](crate::poll_as); a runtime may replace it by the one that it shows. Locks and channels are named by an address, which says no more
-/// than which waits are for the same one. No value of the program is in it, so a report of waits
-/// shows no payload. `Display` writes the words that follow "awaits".
+/// Tasks are named by a number that the runtime chooses. Locks and channels are named by an address,
+/// which says no more than which waits are for the same one. No value of the program is in it, so a
+/// report of waits shows no payload. `Display` writes the words that follow "awaits".
 ///
 /// ```
 /// use coop_budget::WaitsOn;
@@ -34,6 +33,9 @@ pub enum WaitsOn {
         at: usize,
         /// A task that holds the lock: the one that has acquired it, or one of them. `None` if the
         /// holder is no task of a runtime that lists its tasks, or is not known.
+        ///
+        /// The lock says the number of [`poll_as`](crate::poll_as). The runtime that shows the wait
+        /// puts the number in its place that [`Task`](Self::Task) has.
         holder: Option<u64>,
     },
     /// An event of a value, such as a message of a channel, or a permit of a semaphore.

@@ -142,7 +142,8 @@ pub fn waits_as<R>(what: impl FnOnce() -> WaitsOn, poll: impl FnOnce() -> R) -> 
         }
     }
 
-    let watch = CURRENT.with(|current| current.watch.get());
+    let watch = CURRENT.try_with(|current| current.watch.get());
+    let watch = watch.unwrap_or(ptr::null());
     // SAFETY: the watch is null, or live (rule 7 of `scope`), until after this function: it was
     // there before.
     let watch = unsafe { watch.as_ref() };

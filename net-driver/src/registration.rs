@@ -36,19 +36,19 @@ use sync_shim::sync::Arc;
 pub(crate) const CALL: u32 = 4;
 
 /// Returns the value of a result. Returns an error from the calling poll, whose operation has then
-/// made no progress.
-macro_rules! or_cancel {
-    ($result:expr, $progress:expr) => {
+/// ended: it charges the budget.
+macro_rules! or_end {
+    ($result:expr, $charge:expr) => {
         match $result {
             Ok(value) => value,
             Err(error) => {
-                $progress.cancel();
+                $charge;
                 return ::std::task::Poll::Ready(Err(error));
             }
         }
     };
 }
-pub(crate) use or_cancel;
+pub(crate) use or_end;
 
 #[derive(Debug)]
 pub(crate) struct Registration<S: Sys> {
@@ -238,7 +238,9 @@ impl<S: Sys> Registration<S> {
                 progress.waits_for(move || self.awaits(direction.interest()));
                 return Poll::Pending;
             };
-            let (seen, op) = (or_cancel!(seen, progress), || uninterrupted(&mut op));
+            let (seen, op) = (or_end!(seen, progress.made_progress()), || {
+                uninterrupted(&mut op)
+            });
             if let Some(done) = self.attempt(seen, direction.interest(), op) {
                 progress.made_progress();
                 return Poll::Ready(done);
@@ -275,7 +277,7 @@ impl<S: Sys> Registration<S> {
                 progress.waits_for(move || self.awaits(interest));
                 return Poll::Pending;
             };
-            let seen = or_cancel!(seen, progress);
+            let seen = or_end!(seen, progress.made_progress());
             if let Some(done) = self.attempt(seen, interest, || uninterrupted(&mut op)) {
                 let may_guess = S::REPORTS_CLOSE;
                 if may_guess && matches!(done, Ok(moved) if 0 < moved.count && !moved.may_have_more)
@@ -309,7 +311,7 @@ impl<S: Sys> Registration<S> {
                 progress.waits_for(move || self.awaits(interest));
                 return Poll::Pending;
             };
-            let seen = or_cancel!(seen, progress);
+            let seen = or_end!(seen, progress.made_progress_n(CALL));
             if let Some(done) = self.attempt(seen, interest, || uninterrupted(&mut op)) {
                 let count = done.as_ref().map_or(1, |count| datagrams(*count).max(1));
                 let calls = u32::try_from(count).unwrap_or(u32::MAX);
@@ -496,7 +498,7 @@ impl<S: Sys> Wait<'_, S> {
                 progress.waits_for(move || self.registration.awaits(self.interest));
                 return Poll::Pending;
             };
-            let seen = or_cancel!(seen, progress);
+            let seen = or_end!(seen, progress.made_progress());
             if let Some(done) = self.registration.attempt(seen, self.interest, &mut op) {
                 progress.made_progress();
                 return Poll::Ready(done);
@@ -518,14 +520,14 @@ impl<S: Sys> Wait<'_, S> {
                 progress.waits_for(move || self.registration.awaits(self.interest));
                 return Poll::Pending;
             };
-            let seen = or_cancel!(seen, progress);
+            let seen = or_end!(seen, progress.made_progress());
             let done = op();
             if !would_block(&done) {
                 progress.made_progress();
                 return Poll::Ready(done);
             }
             let cleared = self.registration.clear_for_user(seen, self.interest);
-            or_cancel!(cleared, progress);
+            or_end!(cleared, progress.made_progress());
             if seen.is_closed_for(self.interest) {
                 progress.made_progress();
                 cx.waker().wake_by_ref();

@@ -275,10 +275,23 @@ impl<T> JoinSet<T> {
         match polled {
             Poll::Ready(Some(_)) => progress.made_progress(),
             Poll::Ready(None) => progress.cancel(),
-            Poll::Pending => progress
-                .waits_for(|| coop_budget::WaitsOn::event("the end of a task of the set", self)),
+            Poll::Pending => progress.waits_for(|| self.waits_on()),
         }
         polled
+    }
+
+    /// Says what a join waits for, to a dump of tasks: the last task, or any of them.
+    #[cfg(feature = "coop-budget")]
+    #[cold]
+    fn waits_on(&self) -> coop_budget::WaitsOn {
+        let id = |slot: &Slot<T>| match slot {
+            Slot::Member(handle) => Some(handle.id()),
+            _ => None,
+        };
+        match self.slots.iter().find_map(id) {
+            Some(last) if self.len == 1 => coop_budget::WaitsOn::Task(last.into()),
+            _ => coop_budget::WaitsOn::event("the end of a task of the set", self),
+        }
     }
 
     fn poll_done(&mut self, cx: &mut Context<'_>) -> Poll<Option<Joined<T>>> {

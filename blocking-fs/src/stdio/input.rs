@@ -11,7 +11,7 @@
 //! 3. The thread is none of a pool. The end of a pool waits for its jobs, and a read of a terminal
 //!    may wait for ever.
 use crate::{
-    budget::{or_cancel, poll_proceed},
+    budget::{or_end, poll_proceed},
     waiters::{self, Waiters, lock, poll_lock},
 };
 use std::{
@@ -92,7 +92,10 @@ impl Reader {
             drop(state);
             let thread = thread::Builder::new().name("stdin".to_owned());
             // If this fails, it drops the read.
-            or_cancel!(thread.spawn(move || reading.run()), progress);
+            or_end!(
+                thread.spawn(move || reading.run()),
+                progress.made_progress()
+            );
         }
     }
 }

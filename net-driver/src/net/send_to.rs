@@ -20,7 +20,7 @@ use crate::{
     Interest,
     driver::WeakDriver,
     readiness::Snapshot,
-    registration::{CALL, Registration, or_cancel, uninterrupted},
+    registration::{CALL, Registration, or_end, uninterrupted},
     slot::Direction,
     sys::Os,
 };
@@ -80,7 +80,7 @@ impl SendPauses {
                 progress.waits_for(|| registration.awaits(Interest::WRITABLE));
                 return Poll::Pending;
             };
-            let seen = or_cancel!(seen, progress);
+            let seen = or_end!(seen, progress.made_progress());
             let op = || uninterrupted(&mut op);
             if let Some(done) = registration.attempt(seen, Interest::WRITABLE, op) {
                 progress.made_progress();

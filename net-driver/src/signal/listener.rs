@@ -93,6 +93,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Receives a signal.
 pub(super) struct Listener {
     slot: &'static Slot,
+    /// The name of the signal, for a dump of tasks: "signal", and its number.
+    name: (&'static str, u32),
     /// The version that the listener has seen last.
     seen: u64,
     /// The index of this listener's entry in `wakers`, once it has waited.
@@ -101,9 +103,10 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Makes a listener of the signals that come in from now on.
-    pub(super) fn new(slot: &'static Slot) -> Self {
+    pub(super) fn new(slot: &'static Slot, name: (&'static str, u32)) -> Self {
         Self {
             slot,
+            name,
             // Ordering: Relaxed (rule 4).
             seen: slot.version.load(Relaxed),
             entry: None,
@@ -119,7 +122,8 @@ impl Listener {
             drop(old);
             // Rule 3.
             if !self.has_new() {
-                progress.waits_for(|| WaitsOn::event("a signal of slot", self.slot));
+                let (kind, number) = self.name;
+                progress.waits_for(|| WaitsOn::from(format!("{kind} {number}")));
                 return Poll::Pending;
             }
         }

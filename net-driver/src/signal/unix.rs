@@ -142,7 +142,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     }
     drop(has_handler);
     Ok(Signal {
-        listener: Listener::new(slot),
+        listener: Listener::new(slot, ("signal", kind.0.unsigned_abs())),
         kind,
     })
 }

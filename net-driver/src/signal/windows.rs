@@ -54,7 +54,7 @@ fn listener(event: u32) -> io::Result<Listener> {
         *has_handler = true;
     }
     drop(has_handler);
-    Ok(Listener::new(slot))
+    Ok(Listener::new(slot, ("console event", event)))
 }
 
 fn wake_listeners() {
