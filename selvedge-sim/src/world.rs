@@ -222,9 +222,6 @@ impl World {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
         if steps + self.points.get() > self.settings.steps {
-            if let Some(threads) = self.deadlock.take() {
-                return self.fail(Failure::Deadlock(threads));
-            }
             return self.fail(Failure::TooLong(steps + self.points.get()));
         }
         let chosen = self.chosen.take();

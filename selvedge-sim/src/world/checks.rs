@@ -80,7 +80,8 @@ impl World {
     }
 
     /// All threads wait for ever. Runtimes that list their tasks first say what these wait for, in
-    /// one more thread. The run fails after that, whatever their polls for it have changed.
+    /// one more thread. The run fails after that, whatever their polls for it have changed: see
+    /// `fail`.
     pub(super) fn deadlock(&self) {
         if let Some(threads) = self.deadlock.take() {
             return self.fail(Failure::Deadlock(threads));
@@ -131,6 +132,11 @@ impl World {
     /// Ends the run with this failure, unless it has failed already. If a thread unwinds, its panic
     /// is the failure: the rest may be a consequence.
     pub(super) fn fail(&self, failure: Failure) {
+        // A dump's polls may lead to other failures.
+        let failure = match self.deadlock.take() {
+            Some(threads) => Failure::Deadlock(threads),
+            None => failure,
+        };
         let failure = match self.first_panic() {
             Some((thread, panic)) if !matches!(failure, Failure::Panic { .. }) => {
                 let Panic { message, place, .. } = panic;
