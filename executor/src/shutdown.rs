@@ -108,6 +108,9 @@ impl Runtime {
             // The monitor may have handed a core to a new thread meanwhile.
             shared.blocking.join();
         }
+        // Last, so that a signal shows the tasks at which the end hangs.
+        #[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
+        shared.dump_signals.close();
         ended
     }
 }
@@ -147,8 +150,6 @@ impl Shared {
         }
         self.trace.close();
         self.end_exit();
-        #[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
-        self.dump_signals.close();
     }
 
     /// Refuses spawns from now on.

@@ -21,6 +21,7 @@
 //!    After [`GIVE_UPS`] such seconds the dump asks no more tasks.
 //! 6. No waker is woken, and no name is looked up, under a lock of the list.
 //! 7. If tasks seem to wait for each other, the dump asks these once more: see [`cycles`].
+//! 8. The dump of a runtime that ends wakes no task.
 use crate::{
     Handle, TaskSnapshot, TaskState,
     observe::task_list::{Entry, Found},
@@ -77,10 +78,11 @@ pub struct TaskDump {
     /// The outcome of the poll for the dump.
     pub outcome: DumpOutcome,
     /// The operations that the task waits for, after that poll: one, or several if it awaits
-    /// several futures at once. At most 16. Empty if the task waits for futures that charge no
-    /// budget, such as one of another crate.
+    /// several futures at once. At most 16. Empty if no operation that charges the budget waits: the
+    /// task waits for a future of another crate, say.
     pub waits: Vec<TaskWait>,
-    /// Whether a cycle may lead through the task (rule 7).
+    /// Whether a cycle may lead through the task (rule 7). After a second round, only the tasks that
+    /// it has confirmed are steady.
     is_steady: bool,
 }
 
@@ -156,7 +158,7 @@ impl fmt::Display for TaskDump {
         write!(f, "{}", self.task.without_waits())?;
         match self.outcome {
             DumpOutcome::Waits if self.waits.is_empty() => {
-                write!(f, "\n  awaits a future that charges no budget")?;
+                write!(f, "\n  awaits no operation that says so to a dump")?;
             }
             DumpOutcome::Waits | DumpOutcome::NotPolled => {}
             DumpOutcome::Progressed => write!(f, "\n  has just gone on")?,
@@ -190,12 +192,15 @@ impl Handle {
     /// The work is done on a thread that is started for it, so a dump ends although all workers and
     /// all blocking threads are stuck. If no worker polls a task for a second, the dump gives up
     /// the tasks that it has woken, which stay queued, and goes on with others. It does so four
-    /// times at most. At most 64 tasks are polled ahead of others. One dump of a runtime runs at a
+    /// times at most, and four times more where it polls tasks again. At most 64 tasks are polled ahead of others. One dump of a runtime runs at a
     /// time, and others wait. If the system refuses the thread, no task is polled.
     ///
     /// [`wait_cycles`] finds the tasks of the dump that wait for each other. If there seem to be
     /// such tasks, the dump polls them once more, to make sure. Locks of `task-sync` know the task
-    /// that holds them if they were created after the runtime was built.
+    /// that holds them if they were created after the runtime was built. From the build of a first
+    /// such runtime on, until the end of the process, each such lock notes its holder.
+    ///
+    /// While the runtime ends, its tasks are listed, but none is polled.
     ///
     /// Tasks of a [`LocalSet`](crate::LocalSet) and the future of `block_on` are not in the list.
     ///
@@ -298,7 +303,9 @@ fn confirm(dumps: &mut [TaskDump], again: Vec<TaskDump>) {
     };
     let mut again: HashMap<_, _> = again.into_iter().map(|dump| (dump.task.id, dump)).collect();
     for dump in dumps {
+        // A task that has ended since, and one that nobody suspected.
         let Some(now) = again.remove(&dump.task.id) else {
+            dump.is_steady = false;
             continue;
         };
         let waits_on = dump.outcome == DumpOutcome::Waits
@@ -357,7 +364,8 @@ struct Dump<'a> {
 impl Dump<'_> {
     /// Adds a task to the dump, and wakes it if it waits, unless the dump asks no more tasks.
     fn add(&mut self, found: Found) {
-        let may_ask = self.give_ups < GIVE_UPS;
+        // A task that is woken while the runtime ends would be dropped on this thread.
+        let may_ask = self.give_ups < GIVE_UPS && !self.shared.is_closing();
         let looked = self.shared.tasks.observe(&found, |task| {
             // SAFETY: the list is locked, so the task's metadata is not dropped.
             let wake = may_ask.then(|| unsafe { task.wake() }).flatten();

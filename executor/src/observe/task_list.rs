@@ -84,6 +84,8 @@ pub(crate) struct Entry {
 /// The waits of a task, which hold until it is polled again.
 struct Waits {
     polls: u64,
+    /// When the dump ended.
+    at: Instant,
     on: Box<[WaitsOn]>,
 }
 
@@ -140,17 +142,25 @@ impl Entry {
 
     /// Keeps what the task waits for, as a dump has found, until the task has made more polls.
     pub(crate) fn keep_waits(&self, polls: u64, on: Box<[WaitsOn]>) {
-        let old = self.waits.lock().replace(Waits { polls, on });
+        let at = sync_shim::time::now();
+        let old = self.waits.lock().replace(Waits { polls, at, on });
         drop(old);
     }
 
-    /// Returns what the last dump has found, if the task was not polled since.
+    /// Returns what the last dump has found, if the task was not polled since. The time until a
+    /// deadline is the one from now on.
     fn waits_on(&self) -> Vec<WaitsOn> {
         let waits = self.waits.lock();
         // Ordering: Relaxed, as the answer may be out of date anyway.
         let polls = self.polls.load(Relaxed);
         let waits = waits.as_ref().filter(|waits| waits.polls == polls);
-        waits.map_or_else(Vec::new, |waits| waits.on.to_vec())
+        let mut on = waits.map_or_else(Vec::new, |waits| waits.on.to_vec());
+        for on in &mut on {
+            if let (WaitsOn::Time { left, .. }, Some(waits)) = (on, waits) {
+                *left = left.saturating_sub(sync_shim::time::now() - waits.at);
+            }
+        }
+        on
     }
 
     /// Puts the request of a dump into the entry, for the next poll (rule 5). Returns the request

@@ -4,12 +4,13 @@
 //! listener. The runtime has the listener, too, and the listener has a weak reference to the
 //! runtime.
 //!
-//! 1. The waker is called on the thread of the signals, which must not wait. So it starts a thread,
-//!    which prints the dump.
+//! 1. The waker is called on the thread of the signals, which must not wait, and runs no user code.
+//!    So it starts a thread, which prints the dump.
 //! 2. After the dump that thread polls the stream with the same waker. A signal that came during
 //!    the dump makes the poll ready, and leads to one more dump.
-//! 3. The close of the runtime drops the streams, and with them the listeners. A thread in the
-//!    middle of a dump keeps its listener until the dump ends, and then finds no stream.
+//! 3. The end of the runtime drops the streams, and with them the listeners: after its threads have
+//!    ended, as the end may hang. A thread in the middle of a dump keeps its listener until the
+//!    dump ends, and then finds no stream.
 use super::{LIMIT, TaskDump, dump, wait_cycles};
 use crate::{Handle, worker::shared::Shared};
 use net_driver::signal::unix::{Signal, SignalKind, signal};
@@ -24,8 +25,8 @@ use std::{
 
 impl Handle {
     /// Prints a [dump](Self::dump) to the standard error at each signal of this kind, from now
-    /// until the runtime's end. With SIGQUIT, Ctrl-\ prints one, as in programs of Go and Java;
-    /// from then on the process no longer dies of that signal.
+    /// until the runtime has ended. With SIGQUIT, Ctrl-\ prints one, as in programs of Go and Java;
+    /// from then on the process no longer dies of that signal, also after the runtime's end.
     ///
     /// The text names the runtime by its id and its name, and ends with the tasks
     /// that [wait for each other](crate::wait_cycles). The runtime must
@@ -60,14 +61,11 @@ impl Handle {
             kind,
             stream: Mutex::new(Some(signal(kind)?)),
             shared: Arc::downgrade(self.shared()),
+            thread: format!("{}-dump", self.shared().settings.thread_name),
             print: Box::new(print),
         });
-        if self.shared().dump_signals.add(&listener) {
-            listener.listen();
-        }
-        // A close beside this call may have missed the listener.
-        if self.shared().is_closing() {
-            self.shared().dump_signals.close();
+        if self.shared().dump_signals.add(&listener) && listener.poll().is_ready() {
+            listener.start(true);
         }
         Ok(())
     }
@@ -75,23 +73,34 @@ impl Handle {
 
 /// The listeners of a runtime, one for each kind of signal.
 #[derive(Default)]
-pub(crate) struct DumpSignals(Mutex<Vec<Arc<Listener>>>);
+pub(crate) struct DumpSignals(Mutex<Listeners>);
+
+#[derive(Default)]
+struct Listeners {
+    all: Vec<Arc<Listener>>,
+    is_closed: bool,
+}
 
 impl DumpSignals {
-    /// Adds a listener, unless there is one of its kind.
+    /// Adds a listener, unless there is one of its kind, or the runtime has ended.
     fn add(&self, listener: &Arc<Listener>) -> bool {
-        let mut all = lock(&self.0);
-        let is_new = all.iter().all(|other| other.kind != listener.kind);
+        let mut listeners = lock(&self.0);
+        let is_other = |other: &Arc<Listener>| other.kind != listener.kind;
+        let is_new = !listeners.is_closed && listeners.all.iter().all(is_other);
         if is_new {
-            all.push(listener.clone());
+            listeners.all.push(listener.clone());
         }
         is_new
     }
 
     /// Ends the listeners (rule 3).
     pub(crate) fn close(&self) {
-        let all = mem::take(&mut *lock(&self.0));
-        for listener in all {
+        let closed = Listeners {
+            all: Vec::new(),
+            is_closed: true,
+        };
+        let old = mem::replace(&mut *lock(&self.0), closed);
+        for listener in old.all {
             let stream = lock(&listener.stream).take();
             // This drops the waker, and with it a reference to the listener.
             drop(stream);
@@ -99,11 +108,20 @@ impl DumpSignals {
     }
 }
 
+/// For a runtime whose end returned early, or that a driven worker has ended.
+impl Drop for DumpSignals {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 pub(crate) struct Listener {
     kind: SignalKind,
-    /// `None` after the runtime's close.
+    /// `None` after the runtime's end.
     stream: Mutex<Option<Signal>>,
     shared: Weak<Shared>,
+    /// The name of the thread of a dump.
+    thread: String,
     print: Box<dyn Fn(String) + Send + Sync>,
 }
 
@@ -123,9 +141,10 @@ impl Listener {
         polled.map_or(Poll::Pending, |polled| polled.map(drop))
     }
 
-    /// Waits for the next signal. Prints a dump for one that has come already.
-    fn listen(self: Arc<Self>) {
-        while self.poll().is_ready() {
+    /// Waits for the next signal. Prints a dump if one `is_due`, and for each signal that has come
+    /// already.
+    fn listen(self: Arc<Self>, mut is_due: bool) {
+        while mem::take(&mut is_due) || self.poll().is_ready() {
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
@@ -136,26 +155,27 @@ impl Listener {
             (self.print)(text(&title, dump.as_deref()));
         }
     }
-}
 
-impl Wake for Listener {
-    fn wake(self: Arc<Self>) {
-        let Some(shared) = self.shared.upgrade() else {
-            return;
-        };
-        let name = format!("{}-dump", shared.settings.thread_name);
-        drop(shared);
+    /// Listens on a thread of its own.
+    fn start(self: Arc<Self>, is_due: bool) {
         let again = self.clone();
+        let thread = thread::Builder::new().name(self.thread.clone());
         let dumps = move || {
             if let Some(shared) = self.shared.upgrade() {
                 shared.monitor.apply_attributes();
             }
-            self.listen();
+            self.listen(is_due);
         };
         // A refused thread loses this signal, and the next one tries again.
-        if thread::Builder::new().name(name).spawn(dumps).is_err() {
+        if thread.spawn(dumps).is_err() {
             while again.poll().is_ready() {}
         }
+    }
+}
+
+impl Wake for Listener {
+    fn wake(self: Arc<Self>) {
+        self.start(false);
     }
 }
 

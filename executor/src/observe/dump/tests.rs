@@ -316,7 +316,7 @@ fn dump_of_a_foreign_future_polls_it_and_has_no_stack() {
     await_waiting(&runtime);
     let dump = dump_all(&runtime);
     assert!(dump[0].outcome == DumpOutcome::Waits && dump[0].waits.is_empty());
-    assert!(dump[0].to_string().contains("no budget"));
+    assert!(dump[0].to_string().contains("awaits no operation"));
 }
 
 #[test]

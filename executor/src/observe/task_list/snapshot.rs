@@ -75,7 +75,7 @@ pub struct TaskSnapshot {
     pub since: Duration,
     /// The events that the task waits for, as the last [dump](Handle::dump) has found. Empty if the
     /// task was polled since, or no dump has asked it: only a poll can tell, as the events are in
-    /// the task's future.
+    /// the task's future. The holder of a lock is the one at that dump.
     pub waits_on: Vec<WaitsOn>,
 }
 

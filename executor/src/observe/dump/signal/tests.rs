@@ -23,6 +23,15 @@ fn next(texts: &Receiver<String>) -> String {
     texts.recv_timeout(Duration::from_secs(60)).unwrap()
 }
 
+/// Its drop waits until the sender is dropped.
+struct OnDrop(Receiver<()>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.recv();
+    }
+}
+
 /// The tests run in one process, and share the signal: so they are one test.
 #[test]
 fn each_signal_prints_a_dump_until_the_end() {
@@ -47,8 +56,37 @@ fn each_signal_prints_a_dump_until_the_end() {
     next(&texts);
     let again = dumps(&runtime);
     assert!(again.recv().is_err(), "there is a listener for that signal");
+    // The end of a runtime hangs in the drop of a future, and a signal shows that task.
+    let (free, stuck) = channel::<()>();
+    let drops = OnDrop(stuck);
+    let hangs = runtime.spawn(async move {
+        let _drops = drops;
+        std::future::pending::<()>().await;
+    });
+    while runtime
+        .handle()
+        .tasks()
+        .unwrap()
+        .iter()
+        .any(|task| task.polls == 0)
+    {
+        std::thread::yield_now();
+    }
+    let handle = runtime.handle().clone();
+    let ends = std::thread::spawn(move || drop(runtime));
+    while !handle.shared().is_closing() {
+        std::thread::yield_now();
+    }
+    // A dump of an earlier signal may be under way.
+    raise();
+    next(&texts);
+    raise();
+    let text = next(&texts);
+    assert!(text.contains(&format!("task {}", hangs.id())), "{text}");
+    drop(free);
+    ends.join().unwrap();
     // The end of the runtime ends the listeners, without another signal.
-    drop((runtime, plain));
+    drop(plain);
     loop {
         match texts.recv_timeout(Duration::from_secs(60)) {
             Ok(_) => {}
