@@ -11,7 +11,7 @@ use sync_shim::{Model, cell::UnsafeCell, model, thread};
 struct Protected {
     mutex: RawMutex,
     value: UnsafeCell<u32>,
-    /// Whether the lock notes its holder from its creation on.
+    /// Whether the lock notes its holder from its creation on. Without a model no holder is wanted.
     is_noted: bool,
 }
 
@@ -34,7 +34,7 @@ impl Protected {
         Arc::new(Self {
             mutex,
             value,
-            is_noted,
+            is_noted: is_noted && cfg!(any(selvedge_loom, selvedge_shuttle)),
         })
     }
 
