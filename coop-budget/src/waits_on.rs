@@ -7,9 +7,9 @@ use std::{
 
 /// The event that an operation waits for, as it says to a [`watch`](crate::watch).
 ///
-/// Tasks are named by a number that the runtime chooses. Locks and channels are named by an address,
-/// which says no more than which waits are for the same one. No value of the program is in it, so a
-/// report of waits shows no payload. `Display` writes the words that follow "awaits".
+/// Tasks are named by a number that the runtime chooses. Locks and channels are named by an
+/// address, which says no more than which waits are for the same one. No value of the program is in
+/// it, so a report of waits shows no payload. `Display` writes the words that follow "awaits".
 ///
 /// ```
 /// use coop_budget::WaitsOn;

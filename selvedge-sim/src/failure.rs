@@ -18,7 +18,8 @@ pub enum Failure {
     LostWake(String),
     /// All threads wait, and no time limit ends a wait. Each thread is described. If a runtime
     /// lists its tasks, so is each of these, with what it waits for, and each circle of tasks that
-    /// wait for each other. The addresses of locks in those texts differ between two runs of a seed.
+    /// wait for each other. The addresses of locks in those texts differ between two runs of a
+    /// seed.
     Deadlock(Vec<String>),
     /// A timer is served this much later than its deadline.
     LateTimer(Duration),

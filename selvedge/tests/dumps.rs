@@ -537,8 +537,8 @@ fn under_load(dumps: usize) {
 }
 
 /// Fails if a dump loses a message or a wake, or if a poll for a dump counts as one of the task.
-/// No message may take a minute. `SELVEDGE_DUMPS` sets the number of dumps, and then none may take a
-/// second: this is for an idle machine.
+/// No message may take a minute. `SELVEDGE_DUMPS` sets the number of dumps, and then none may take
+/// a second: this is for an idle machine.
 #[test]
 fn dumps_under_load_lose_nothing_and_wake_nobody_twice() {
     let dumps = env::var("SELVEDGE_DUMPS").map_or(200, |dumps| dumps.parse().unwrap());

@@ -42,8 +42,8 @@ impl Holder {
     }
 }
 
-/// Whether a constant lock begins with the bit. Under a model there are no constant locks. The counts
-/// of read-modify-writes leave out the two by which the first owner clears the bit.
+/// Whether a constant lock begins with the bit. Under a model there are no constant locks. The
+/// counts of read-modify-writes leave out the two by which the first owner clears the bit.
 pub(crate) const IN_CONSTANTS: bool = cfg!(all(
     feature = "coop-budget",
     not(any(selvedge_loom, selvedge_shuttle, selvedge_count))

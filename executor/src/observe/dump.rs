@@ -78,8 +78,8 @@ pub struct TaskDump {
     /// The outcome of the poll for the dump.
     pub outcome: DumpOutcome,
     /// The operations that the task waits for, after that poll: one, or several if it awaits
-    /// several futures at once. At most 16. Empty if no operation that charges the budget waits: the
-    /// task waits for a future of another crate, say.
+    /// several futures at once. At most 16. Empty if no operation that charges the budget waits:
+    /// the task waits for a future of another crate, say.
     pub waits: Vec<TaskWait>,
     /// Whether a cycle may lead through the task (rule 7). After a second round, only the tasks that
     /// it has confirmed are steady.
@@ -192,8 +192,9 @@ impl Handle {
     /// The work is done on a thread that is started for it, so a dump ends although all workers and
     /// all blocking threads are stuck. If no worker polls a task for a second, the dump gives up
     /// the tasks that it has woken, which stay queued, and goes on with others. It does so four
-    /// times at most, and four times more where it polls tasks again. At most 64 tasks are polled ahead of others. One dump of a runtime runs at a
-    /// time, and others wait. If the system refuses the thread, no task is polled.
+    /// times at most, and four times more where it polls tasks again. At most 64 tasks are polled
+    /// ahead of others. One dump of a runtime runs at a time, and others wait. If the system refuses
+    /// the thread, no task is polled.
     ///
     /// [`wait_cycles`] finds the tasks of the dump that wait for each other. If there seem to be
     /// such tasks, the dump polls them once more, to make sure. Locks of `task-sync` know the task

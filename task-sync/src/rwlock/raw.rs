@@ -512,8 +512,8 @@ impl RawRwLock {
     #[cfg(feature = "coop-budget")]
     #[cold]
     fn waits_on(&self, kind: Kind) -> WaitsOn {
-        // Ordering: Acquire pairs with the Release of `leave`: a note that a writer has cleared before
-        // is not seen.
+        // Ordering: Acquire pairs with the Release of `leave`: a note that a writer has cleared
+        // before is not seen.
         let state = self.state.fetch_or(NOTED, Acquire);
         let is_noted = state & NOTED != 0 && (state & WRITER != 0 || readers(state) > 0);
         WaitsOn::Lock {
