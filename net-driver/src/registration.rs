@@ -48,6 +48,7 @@ macro_rules! or_end {
         }
     };
 }
+#[allow(unused_imports, reason = "a model has no sockets that send datagrams")]
 pub(crate) use or_end;
 
 #[derive(Debug)]
