@@ -1,13 +1,13 @@
 //! Lists the tests of a test program, and runs each in a process of its own, with a time limit.
-use crate::interrupt;
 use anyhow::{Context, Result};
 use project::workspace::output_of;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
     path::Path,
-    process::Command,
-    time::Duration,
+    process::{Child, Command, ExitStatus},
+    thread,
+    time::{Duration, Instant},
 };
 
 /// How a test failed.
@@ -79,7 +79,7 @@ pub(crate) fn run(
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn().with_context(|| format!("running {test}"))?;
-    let status = interrupt::end_of(&mut child, limit)?;
+    let status = end_of(&mut child, limit)?;
     if status.is_some_and(|status| status.success()) {
         fs::remove_file(log)?;
         return Ok(None);
@@ -87,6 +87,29 @@ pub(crate) fn run(
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     let end = status.map_or(End::Hung, |_| End::Failed);
     Ok(Some((end, output)))
+}
+
+/// Waits for a process. When the limit has passed, kills the process and its group, and returns
+/// `None`.
+pub(crate) fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() > limit {
+            // SAFETY: the call has no preconditions. The child leads the group and is not reaped
+            // yet, so the id names no other group.
+            #[cfg(unix)]
+            unsafe {
+                libc::killpg(child.id() as libc::pid_t, libc::SIGKILL)
+            };
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! smaller than the test author's. The tests of a binary share a process, as under `cargo test`. So
 //! the state that one test leaves behind reaches the other tests. One binary runs at a time. Where
 //! each binary has only one processor, as many run at a time as there are processors.
-use crate::{interrupt, test};
+use crate::{cases, interrupt, test};
 use anyhow::{Context, Result, bail, ensure};
 use project::{
     say,
@@ -300,8 +300,7 @@ impl Binary {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn();
         let mut child = child.with_context(|| format!("running {}", self.name))?;
-        let Some(status) = interrupt::end_of(&mut child, Duration::from_secs(options.limit))?
-        else {
+        let Some(status) = cases::end_of(&mut child, Duration::from_secs(options.limit))? else {
             let kept = self.keep(output)?;
             return Ok(vec![format!(
                 "(killed after {} s, see {kept})",

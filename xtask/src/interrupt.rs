@@ -1,11 +1,5 @@
-//! Handles Ctrl-C in commands that keep their finished results, and ends processes that last too long.
-use anyhow::Result;
-use std::{
-    process::{Child, ExitStatus},
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    thread,
-    time::{Duration, Instant},
-};
+//! Handles Ctrl-C in commands that keep their finished results.
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static CAME: AtomicBool = AtomicBool::new(false);
 
@@ -35,27 +29,4 @@ pub(crate) fn watch() {}
 pub(crate) fn came() -> bool {
     // Ordering: as in `watch`.
     CAME.load(Relaxed)
-}
-
-/// Waits for a process. When the limit has passed, kills the process and its group, and returns
-/// `None`.
-pub(crate) fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if begun.elapsed() > limit {
-            // SAFETY: the call has no preconditions. The child leads the group and is not reaped
-            // yet, so the id names no other group.
-            #[cfg(unix)]
-            unsafe {
-                libc::killpg(child.id() as libc::pid_t, libc::SIGKILL)
-            };
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
 }

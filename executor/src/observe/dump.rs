@@ -81,8 +81,8 @@ pub struct TaskDump {
     /// several futures at once. At most 16. Empty if no operation that charges the budget waits:
     /// the task waits for a future of another crate, say.
     pub waits: Vec<TaskWait>,
-    /// Whether a cycle may lead through the task (rule 7). After a second round, only the tasks that
-    /// it has confirmed are steady.
+    /// Whether a cycle may lead through the task (rule 7). After a second round, only the tasks
+    /// that it has confirmed are steady.
     is_steady: bool,
 }
 
@@ -193,8 +193,8 @@ impl Handle {
     /// all blocking threads are stuck. If no worker polls a task for a second, the dump gives up
     /// the tasks that it has woken, which stay queued, and goes on with others. It does so four
     /// times at most, and four times more where it polls tasks again. At most 64 tasks are polled
-    /// ahead of others. One dump of a runtime runs at a time, and others wait. If the system refuses
-    /// the thread, no task is polled.
+    /// ahead of others. One dump of a runtime runs at a time, and others wait. If the system
+    /// refuses the thread, no task is polled.
     ///
     /// [`wait_cycles`] finds the tasks of the dump that wait for each other. If there seem to be
     /// such tasks, the dump polls them once more, to make sure. Locks of `task-sync` know the task

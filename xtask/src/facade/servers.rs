@@ -87,7 +87,7 @@ impl Drop for Server {
         unsafe {
             libc::kill(self.child.id() as libc::pid_t, libc::SIGINT)
         };
-        let _ = crate::interrupt::end_of(&mut self.child, PATIENCE);
+        let _ = crate::cases::end_of(&mut self.child, PATIENCE);
     }
 }
 

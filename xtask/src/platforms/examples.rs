@@ -1,6 +1,6 @@
 //! The examples as users run them: clients of this machine speak to the servers, and `sha256sum`
 //! checks the manifest.
-use crate::interrupt::end_of;
+use crate::cases::end_of;
 use anyhow::{Context, Result, bail, ensure};
 use std::{
     io::{BufRead, BufReader, Read, Write},

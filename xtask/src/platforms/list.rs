@@ -1,5 +1,5 @@
 //! The platforms that `cargo xtask platforms` knows.
-use crate::interrupt::end_of;
+use crate::cases::end_of;
 use anyhow::{Context, Result, bail, ensure};
 use project::{
     debian::Packages,

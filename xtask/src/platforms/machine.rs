@@ -5,7 +5,7 @@ use super::{
     page::Cell,
 };
 use crate::{
-    interrupt::end_of,
+    cases::end_of,
     messages::{Diagnostic, Profile, Target},
     no_std,
 };
