@@ -1,7 +1,7 @@
 //! The text format of Prometheus, version 0.0.4.
 //!
-//! The metrics have the names under which `Snapshot::record` of `selvedge` records them, so that
-//! both feed the same dashboards. Those of processes begin with `process_scheduler_`.
+//! A metric has the name of its field in the `Snapshot` of `selvedge`, after `selvedge_`,
+//! `selvedge_worker_` or `selvedge_group_`. Those of processes begin with `process_scheduler_`.
 use crate::site::Site;
 use selvedge::{Snapshot, WorkerSnapshot};
 use std::{

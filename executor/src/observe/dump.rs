@@ -43,7 +43,9 @@ mod cycles;
 mod frames;
 pub(crate) mod request;
 #[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
-pub(crate) mod signal;
+mod signal;
+#[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
+pub(crate) mod signals;
 
 pub use cycles::{WaitCycle, wait_cycles};
 

@@ -137,7 +137,7 @@ pub(crate) struct Shared {
     pub(crate) unhandled: Unhandled,
     pub(crate) tasks: Arc<TaskList>,
     #[cfg(all(unix, feature = "signal", not(any(selvedge_loom, selvedge_shuttle))))]
-    pub(crate) dump_signals: crate::observe::dump::signal::DumpSignals,
+    pub(crate) dump_signals: crate::observe::dump::signals::DumpSignals,
     pub(crate) trace: Trace,
     pub(crate) ended_outside: CachePadded<AtomicU64>,
     pub(crate) id: RuntimeId,

@@ -11,14 +11,18 @@
 //! 3. The end of the runtime drops the streams, and with them the listeners: after its threads have
 //!    ended, as the end may hang. A thread in the middle of a dump keeps its listener until the
 //!    dump ends, and then finds no stream.
-use super::{LIMIT, TaskDump, dump, wait_cycles};
+use super::{
+    LIMIT, TaskDump, dump,
+    signals::{Listens, lock},
+    wait_cycles,
+};
 use crate::{Handle, worker::shared::Shared};
 use net_driver::signal::unix::{Signal, SignalKind, signal};
 use std::{
     fmt::Write as _,
     io::{self, Write as _},
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     task::{Context, Poll, Wake, Waker},
     thread,
 };
@@ -64,58 +68,15 @@ impl Handle {
             thread: format!("{}-dump", self.shared().settings.thread_name),
             print: Box::new(print),
         });
-        if self.shared().dump_signals.add(&listener) && listener.poll().is_ready() {
+        let is_new = self.shared().dump_signals.add(listener.clone());
+        if is_new && listener.poll().is_ready() {
             listener.start(true);
         }
         Ok(())
     }
 }
 
-/// The listeners of a runtime, one for each kind of signal.
-#[derive(Default)]
-pub(crate) struct DumpSignals(Mutex<Listeners>);
-
-#[derive(Default)]
-struct Listeners {
-    all: Vec<Arc<Listener>>,
-    is_closed: bool,
-}
-
-impl DumpSignals {
-    /// Adds a listener, unless there is one of its kind, or the runtime has ended.
-    fn add(&self, listener: &Arc<Listener>) -> bool {
-        let mut listeners = lock(&self.0);
-        let is_other = |other: &Arc<Listener>| other.kind != listener.kind;
-        let is_new = !listeners.is_closed && listeners.all.iter().all(is_other);
-        if is_new {
-            listeners.all.push(listener.clone());
-        }
-        is_new
-    }
-
-    /// Ends the listeners (rule 3).
-    pub(crate) fn close(&self) {
-        let closed = Listeners {
-            all: Vec::new(),
-            is_closed: true,
-        };
-        let old = mem::replace(&mut *lock(&self.0), closed);
-        for listener in old.all {
-            let stream = lock(&listener.stream).take();
-            // This drops the waker, and with it a reference to the listener.
-            drop(stream);
-        }
-    }
-}
-
-/// For a runtime whose end returned early, or that a driven worker has ended.
-impl Drop for DumpSignals {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
-pub(crate) struct Listener {
+struct Listener {
     kind: SignalKind,
     /// `None` after the runtime's end.
     stream: Mutex<Option<Signal>>,
@@ -125,8 +86,16 @@ pub(crate) struct Listener {
     print: Box<dyn Fn(String) + Send + Sync>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Listens for Listener {
+    fn kind(&self) -> SignalKind {
+        self.kind
+    }
+
+    fn end(&self) {
+        let stream = lock(&self.stream).take();
+        // This drops the waker, and with it a reference to the listener.
+        drop(stream);
+    }
 }
 
 impl Listener {
