@@ -27,6 +27,10 @@ mod stalls;
 mod tasks;
 mod tick;
 
+// The feature of this crate captures the stacks: no code of the page calls it.
+#[cfg(feature = "backtrace")]
+use sched_monitor as _;
+
 pub use builder::{Builder, serve};
 pub use error::ServeError;
 pub use server::Page;
