@@ -67,7 +67,7 @@ fn cases() -> Vec<(&'static str, Waits)> {
             one.read_u8().await.unwrap();
         }
         "the end of task 0x" => { let _ = tokio::spawn(std::future::pending::<()>()).await; }
-        "the end of a task of the set 0x" => {
+        "the end of task 0x" => {
             let mut set = JoinSet::new();
             set.spawn(std::future::pending::<()>());
             set.join_next().await;
