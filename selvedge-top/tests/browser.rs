@@ -257,7 +257,7 @@ fn demo() -> (Demo, String) {
 /// cargo test -p selvedge-top --test browser -- --ignored pictures
 /// ```
 #[test]
-#[ignore = "a page in Chromium sometimes stands still: run by hand"]
+#[ignore = "writes the pictures of the guide"]
 fn pictures_of_the_demo_show_its_faults() {
     let mut browser = Browser::start().expect("a browser");
     let (_demo, url) = demo();
@@ -320,7 +320,7 @@ fn pictures_of_the_demo_show_its_faults() {
 /// cargo test --release -p selvedge-top --test browser -- --ignored --nocapture open_page
 /// ```
 #[test]
-#[ignore = "a page in Chromium sometimes stands still: run by hand"]
+#[ignore = "a measurement of two minutes"]
 fn open_page_costs_little_with_many_tasks() {
     let mut browser = Browser::start().expect("a browser");
     browser.look_like(SIZES[1], "light");
