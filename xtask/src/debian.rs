@@ -60,6 +60,9 @@ pub const NEWEST_RUST: Packages = Packages {
         "libgit2-1.5",
         "libhttp-parser2.9",
         "libllvm22",
+        "libmbedcrypto7",
+        "libmbedtls14",
+        "libmbedx509-1",
         "libpcre3",
         "libssh2-1",
     ],
@@ -203,8 +206,6 @@ impl Compiler {
         cargo
             .env("LD_LIBRARY_PATH", self.libraries(others))
             .env("CARGO_INCREMENTAL", "0")
-            // With the information for debuggers the programs of all platforms would take 10 GB.
-            .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env_remove("RUSTFLAGS");
         cargo
     }

@@ -181,14 +181,7 @@ impl<'a> Machine<'a> {
         let begun = Instant::now();
         let programs = self.build(&Step::All, packages, target, cells)?;
         self.say_built(&programs, begun);
-        self.test(&programs, cells)?;
-        if target.is_none() {
-            // For another target, this cargo runs no doc tests.
-            for package in packages {
-                self.test_docs(package, cells)?;
-            }
-        }
-        Ok(())
+        self.test(&programs, cells)
     }
 
     /// Builds and runs the chosen tests of the crates that are only checked otherwise.
@@ -320,7 +313,7 @@ impl<'a> Machine<'a> {
         };
         match self.platform.build {
             Build::Tests | Build::Chosen => (),
-            Build::Check => _ = build.arg("-Zbuild-std=std,panic_unwind"),
+            Build::Check => _ = build.arg("-Zbuild-std=std,panic_unwind,panic_abort"),
             Build::NoStd => _ = build.arg("-Zbuild-std=core,alloc"),
         }
         build.args(["--locked", "--message-format=json"]);
@@ -464,23 +457,6 @@ impl<'a> Machine<'a> {
     fn is_for_target(&self, file: &Path) -> bool {
         let mut targets = self.platform.targets.iter();
         targets.any(|target| file.starts_with(self.target_folder().join(target)))
-    }
-
-    fn test_docs(&self, package: &Package, cells: &mut Cells) -> Result<()> {
-        let log = self.log(&format!("{}-doc", package.name));
-        let mut test = self.cargo();
-        test.args(["test", "--locked", "--doc", "--all-features", "--package"]);
-        let output = test.arg(&package.name).output().context("cargo")?;
-        if output.status.success() {
-            cells.pass(
-                &package.name,
-                passed(&String::from_utf8_lossy(&output.stdout)),
-            );
-        } else {
-            fs::write(&log, [output.stdout, output.stderr].concat())?;
-            cells.fail(&package.name, &log);
-        }
-        Ok(())
     }
 
     /// Returns the path of a file for the output of a command.
