@@ -156,6 +156,7 @@ impl Cursor {
 
     /// Returns the file, whose position is where tasks have read. Ends reading ahead for ever, as
     /// the caller may move the position or share it.
+    #[cfg(any(unix, windows))]
     pub(super) fn expose(&self) -> &fs::File {
         let mut state = self.shared.lock();
         state.is_private = false;

@@ -154,9 +154,24 @@ pub mod sync {
 
 #[cfg(feature = "std")]
 pub mod thread {
-    pub use std::thread::{
-        Builder, JoinHandle, Thread, current, park, park_timeout, sleep, spawn, yield_now,
-    };
+    pub use std::thread::{Builder, JoinHandle, Thread, current, sleep, spawn, yield_now};
+
+    cfg_if::cfg_if! {
+        if #[cfg(all(target_family = "wasm", not(target_feature = "atomics")))] {
+            /// Panics: the program has one thread, so that nothing can unpark it. The `park` of
+            /// std returns at once there.
+            pub fn park() {
+                panic!("the only thread of this program waits, and nothing can wake it");
+            }
+
+            /// Sleeps: nothing can unpark the thread meanwhile.
+            pub fn park_timeout(limit: std::time::Duration) {
+                sleep(limit);
+            }
+        } else {
+            pub use std::thread::{park, park_timeout};
+        }
+    }
 }
 
 /// Declares thread-locals of the backend, in the syntax of `std::thread_local!`. In one call either
