@@ -413,7 +413,7 @@ mod tests {
         let held = runtime.handle().shared().pop_injected().unwrap();
 
         let panics = Arc::new(Panics(Mutex::new(Some(held))));
-        let mut sleep = pin!(net_driver::time::sleep(Duration::from_millis(1)));
+        let mut sleep = pin!(net_driver::time::sleep(Duration::from_millis(100)));
         let entered = runtime.enter();
         let waker = panics.clone().into();
         let cx = &mut Context::from_waker(&waker);

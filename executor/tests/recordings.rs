@@ -59,7 +59,8 @@ fn flight_recorder_has_the_first_poll_of_each_kind_of_runtime() {
         assert!(tracer.is_on());
         assert_eq!(begun_polls(&tracer.capture()), 2);
         assert_eq!(begun_polls(&tracer.capture_last(Duration::MAX)), 2);
-        assert_eq!(begun_polls(&tracer.capture_last(Duration::ZERO)), 0);
+        // The join is woken before the last poll has ended, so that poll may go on.
+        assert!(begun_polls(&tracer.capture_last(Duration::ZERO)) <= 1);
     }
     let builder = flight(Builder::new_current_thread());
     let local = builder.build_local(LocalOptions::default()).unwrap();

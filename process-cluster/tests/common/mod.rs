@@ -55,9 +55,15 @@ impl TestNode {
         });
     }
 
+    /// Waits until the node is reached: the other node may have reached this one before.
     pub fn number_of(&self, name: &str) -> u32 {
-        let nodes = self.cluster.nodes();
-        nodes.iter().find(|node| node.name == name).unwrap().number
+        let number = || {
+            let nodes = self.cluster.nodes();
+            let node = nodes.iter().find(|node| node.name == name);
+            node.map(|node| node.number)
+        };
+        wait_for("the node is reached", || number().is_some());
+        number().unwrap()
     }
 
     /// The number here of a process of another node.

@@ -27,7 +27,10 @@ fn futures_take_no_more_bytes_than_those_of_tokio() {
     assert!(size_of_val(&ours.lock()) <= size_of_val(&tokios.lock()));
     let (ours, tokios) = (Arc::new(ours), Arc::new(tokios));
     assert!(size_of_val(&ours.lock_owned()) <= size_of_val(&tokios.lock_owned()));
-    assert!(size_of::<Mutex<()>>() <= size_of::<tokio::sync::Mutex<()>>());
+    // On 32 bits the lock has the holder's number, and no padding that it would fit in.
+    if cfg!(target_pointer_width = "64") {
+        assert!(size_of::<Mutex<()>>() <= size_of::<tokio::sync::Mutex<()>>());
+    }
 }
 
 #[test]

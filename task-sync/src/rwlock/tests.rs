@@ -19,7 +19,10 @@ fn futures_take_no_more_bytes_than_those_of_tokio() {
     let (theirs, theirs_too) = (tokios.clone().read_owned(), tokios.write_owned());
     assert!(size_of_val(&ours.clone().read_owned()) <= size_of_val(&theirs));
     assert!(size_of_val(&ours.write_owned()) <= size_of_val(&theirs_too));
-    assert!(size_of::<RwLock<()>>() <= size_of::<tokio::sync::RwLock<()>>());
+    // On 32 bits the lock has the holder's number, and no padding that it would fit in.
+    if cfg!(target_pointer_width = "64") {
+        assert!(size_of::<RwLock<()>>() <= size_of::<tokio::sync::RwLock<()>>());
+    }
     type TheirRead = tokio::sync::RwLockReadGuard<'static, u32>;
     type TheirWrite = tokio::sync::RwLockWriteGuard<'static, u32>;
     assert!(size_of::<RwLockReadGuard<'static, u32>>() <= size_of::<TheirRead>());
