@@ -5,7 +5,7 @@
 //! the form below, the entry is a file and no link, and its first bytes are those of a recording.
 //!
 //! `selvedge-20261130T074812.123Z-4711-3-stall.json`: the time, the process, the number of the save
-//! in this process, and the occasion. So the names are in the order of the times.
+//! in this process, and the occasion.
 use super::recordings::{Reason, Recordings};
 use std::{
     fs::{self, File, OpenOptions},
@@ -51,7 +51,12 @@ fn name(time: SystemTime, reason: Reason) -> String {
     static SAVES: AtomicU64 = AtomicU64::new(0);
     // Ordering: Relaxed, as it only makes the names unique.
     let number = SAVES.fetch_add(1, Relaxed);
-    let (process, word) = (std::process::id(), reason.word());
+    let process = if cfg!(any(unix, windows)) {
+        std::process::id()
+    } else {
+        0
+    };
+    let word = reason.word();
     format!("selvedge-{}-{process}-{number}-{word}.json", utc(time))
 }
 
@@ -80,6 +85,15 @@ fn utc(time: SystemTime) -> String {
         second % 60,
         since.subsec_millis()
     )
+}
+
+/// Returns a value by which the names of one process are in the order of their saves, also those of
+/// one millisecond.
+fn order(name: &str) -> (String, u64) {
+    let mut parts = name.split('-').skip(1);
+    let time = parts.next().unwrap_or_default().to_owned();
+    let number = parts.nth(1).and_then(|number| number.parse().ok());
+    (time, number.unwrap_or_default())
 }
 
 /// Whether a name has the form of those that [`name`] returns.
@@ -124,8 +138,8 @@ fn write_whole(
     renamed
 }
 
-/// Removes the oldest recordings of the folder, until as many and as large ones are left as the
-/// settings say. `newest` stays.
+/// Removes the oldest recordings of the folder, until as many, as large and as old ones are left as
+/// the settings say. `newest` stays.
 fn rotate(settings: &Recordings, newest: &Path) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(&settings.folder)? {
@@ -140,21 +154,23 @@ fn rotate(settings: &Recordings, newest: &Path) -> io::Result<()> {
         if !metadata.is_file() {
             continue;
         }
+        // A time in the future is that of a clock that was set back: the file is new.
+        let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
+        let age = age.unwrap_or_default();
         if let Some(whole) = name.strip_suffix(PART) {
-            let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
-            if is_name(whole) && age.is_some_and(|age| age >= ABANDONED) && begins(&entry.path()) {
+            if is_name(whole) && age >= ABANDONED && begins(&entry.path()) {
                 let _ = fs::remove_file(entry.path());
             }
         } else if is_name(&name) && entry.path() != newest && begins(&entry.path()) {
-            files.push((name, metadata.len(), entry.path()));
+            files.push((order(&name), metadata.len(), age, entry.path()));
         }
     }
     files.sort();
     let mut bytes = fs::metadata(newest).map_or(0, |metadata| metadata.len());
-    for (left, (_, length, path)) in files.iter().rev().enumerate() {
+    for (left, (_, length, age, path)) in files.iter().rev().enumerate() {
         bytes = bytes.saturating_add(*length);
         // `left` newer files and `newest` stay.
-        if left + 1 >= settings.files || bytes > settings.bytes {
+        if left + 1 >= settings.files || bytes > settings.bytes || *age >= settings.age {
             let _ = fs::remove_file(path);
         }
     }

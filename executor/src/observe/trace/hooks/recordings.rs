@@ -48,9 +48,9 @@ impl Reason {
 /// if the process ends earlier, a file with the ending `.part` stays.
 ///
 /// The folder is made at the first save. After each save the oldest files go, until there are at
-/// most [`files`](Self::files) and [`bytes`](Self::bytes), the new file not counted among those
-/// that go. Only files with the name and the first bytes of such a recording count and go, also
-/// those of earlier processes. A `.part` goes once it is an hour old.
+/// most [`files`](Self::files) and [`bytes`](Self::bytes), and none beyond the [`age`](Self::age);
+/// the new file never goes. Only files with the name and the first bytes of such a recording count
+/// and go, also those of earlier processes. A `.part` goes once it is an hour old.
 ///
 /// # Limits
 /// There is one save at a time, and for each occasion at most one in the time
@@ -71,6 +71,7 @@ impl Reason {
 ///     .apart(Duration::from_secs(10))
 ///     .files(3)
 ///     .bytes(100 << 20)
+///     .age(Duration::from_secs(7 * 86_400))
 ///     .report(move |result| drop(sender.send(result.unwrap().to_owned())));
 /// let runtime = Builder::new()
 ///     .flight_recorder(Duration::from_secs(10))
@@ -92,6 +93,7 @@ pub struct Recordings {
     pub(super) signal: Option<net_driver::signal::unix::SignalKind>,
     pub(super) files: usize,
     pub(super) bytes: u64,
+    pub(super) age: Duration,
     pub(super) apart: Duration,
     pub(super) report: Option<Report>,
 }
@@ -109,6 +111,7 @@ impl Recordings {
             signal: None,
             files: 10,
             bytes: 512 << 20,
+            age: Duration::MAX,
             apart: Duration::from_secs(60),
             report: None,
         }
@@ -163,6 +166,14 @@ impl Recordings {
         self
     }
 
+    /// Sets the age from which on a file goes, by the time at which it was last written. There is
+    /// no limit by default. As with the other limits, files go after a save, and the newest file
+    /// always stays.
+    pub fn age(mut self, age: Duration) -> Self {
+        self.age = age;
+        self
+    }
+
     /// Sets the least time between two saves of one occasion. A minute by default. An occasion
     /// that comes earlier is only counted, for a note in the next file.
     pub fn apart(mut self, time: Duration) -> Self {
@@ -189,6 +200,7 @@ impl fmt::Debug for Recordings {
             .field("on_panic", &self.on_panic)
             .field("files", &self.files)
             .field("bytes", &self.bytes)
+            .field("age", &self.age)
             .field("apart", &self.apart)
             .finish_non_exhaustive()
     }

@@ -77,6 +77,27 @@ fn newest_files_stay_within_count_and_bytes() {
     );
 }
 
+/// A file that seems to be of the future is new: a clock may be set back.
+#[test]
+fn files_beyond_the_age_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let hour = Duration::from_secs(3600);
+    let hourly = settings(folder.path()).age(hour);
+    let now = SystemTime::now();
+    let times = [now - 2 * hour, now - hour / 2, now + hour, now - 2 * hour];
+    let saved = times.map(|time| {
+        let path = save_text(&settings(folder.path()), BEGIN).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(time).unwrap();
+        path
+    });
+    let newest = save_text(&hourly, BEGIN).unwrap();
+    assert_eq!(saved.map(|path| path.exists()), [false, true, true, false]);
+    let none = settings(folder.path()).age(Duration::ZERO);
+    let only = save_text(&none, BEGIN).unwrap();
+    assert!(only.exists() && !newest.exists());
+}
+
 #[test]
 fn rotation_leaves_the_files_of_others() {
     let folder = tempfile::tempdir().unwrap();
