@@ -9,6 +9,7 @@ compile_error!("`selvedge-top` needs sockets, which `selvedge` has only on Unix 
 mod access;
 mod body;
 mod builder;
+mod cycles;
 mod error;
 mod events;
 mod files;

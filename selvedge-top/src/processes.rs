@@ -1,5 +1,6 @@
 //! The processes of a scheduler, as JSON: the tree of supervision.
 use crate::{json::Json, pace::Paced};
+use metrics::{Label, counter, gauge};
 use process_scheduler::{Handle, Info, Metrics, Pid};
 use std::{
     cmp::Reverse,
@@ -28,13 +29,22 @@ impl Scheduler {
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// Records the counters of the scheduler by the facade of the crate `metrics`.
+    pub(crate) fn record(&self) {
+        let labels = [Label::new("process_scheduler", self.name.clone())];
+        let name = |name| format!("process_scheduler.{name}");
+        let (counters, gauges) = self.counters();
+        for (metric, value) in counters {
+            counter!(name(metric), labels.iter()).absolute(value);
+        }
+        for (metric, value) in gauges {
+            gauge!(name(metric), labels.iter()).set(value as f64);
+        }
     }
 
     /// Returns the counters of the scheduler under their names: those that only grow, and those
     /// that do not.
-    pub(crate) fn counters(&self) -> (Vec<Count>, Vec<Count>) {
+    fn counters(&self) -> (Vec<Count>, Vec<Count>) {
         let Metrics {
             workers,
             processes,

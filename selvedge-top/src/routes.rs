@@ -1,5 +1,7 @@
 //! Answers the requests.
-use crate::{access::Refusal, body::Answered, events, files, prometheus, site::Site, tasks};
+use crate::{
+    access::Refusal, body::Answered, cycles, events, files, prometheus, site::Site, tasks,
+};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
@@ -150,12 +152,12 @@ async fn route(site: &Arc<Site>, request: &Request<Incoming>) -> Answer {
 async fn post(site: &Arc<Site>, path: &str) -> Answer {
     match path {
         "/waits" => {
-            let read = |dump: Vec<TaskDump>| tasks::Waits::of(&dump);
+            let read = |dump: Vec<TaskDump>| (tasks::Waits::of(&dump), cycles::json(&dump));
             match of_dump(site, read).await {
-                Ok((waits, _permit)) => {
-                    let known = format!("{{\"known\":{}}}", waits.count());
+                Ok(((waits, cycles), _permit)) => {
+                    let known = waits.count();
                     site.keep_waits(waits);
-                    whole(JSON, known)
+                    whole(JSON, format!("{{\"known\":{known},\"cycles\":{cycles}}}"))
                 }
                 Err(answer) => answer,
             }

@@ -370,7 +370,7 @@ fn page_answers_while_all_workers_are_stuck() {
     assert!(
         get(to, "/metrics")
             .body
-            .contains("selvedge_live_tasks{runtime=\"main\"} 2")
+            .contains("selvedge_task_count{selvedge_runtime=\"main\"} 2")
     );
     assert!(
         get(to, "/dump")
@@ -428,7 +428,7 @@ fn events_have_the_state_and_hostile_names_as_json() {
     let tasks: Value = serde_json::from_str(&get(to, "/tasks").body).unwrap();
     assert_eq!(tasks["rows"][0]["name"], hostile);
     let metrics = get(to, "/metrics").body;
-    let label = "{runtime=\"</script>\\n\\ndata: \\\"x\\\\\"";
+    let label = "{selvedge_runtime=\"</script>\\n\\ndata: \\\"x\\\\\"";
     assert!(metrics.contains(label), "{metrics}");
     drop(group);
 }
@@ -458,7 +458,7 @@ fn stack_of_a_task_has_the_functions_that_await() {
         assert!(stack.lines().any(is_here), "{stack}");
     }
     let known = request(to, "POST", "/waits").body;
-    assert_eq!(known, "{\"known\":1}");
+    assert_eq!(known, "{\"known\":1,\"cycles\":[]}");
     let row = || {
         let tasks: Value = serde_json::from_str(&get(to, "/tasks").body).unwrap();
         tasks["rows"][0].clone()

@@ -9,7 +9,7 @@ function make(name, attributes, ...children) {
   const svg = ['svg', 'polyline', 'rect'].includes(name);
   const element = svg ? document.createElementNS(SVG, name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
-    if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
+    if (key.startsWith('on')) element[key] = value;
     else if ((value ?? false) !== false) element.setAttribute(key, value);
   }
   element.append(...children.filter(child => child !== null).map(child =>
@@ -103,6 +103,7 @@ function connect() {
     const next = JSON.parse(event.data);
     if (next.at_us === now?.at_us) return; // Pages share a tick for a second.
     before = next.at_us > now?.at_us ? now : null;
+    if (!before) cycles = []; // It is another process, or the first tick.
     now = next;
     live('on', 'live');
     noteRestarts();
@@ -131,7 +132,7 @@ const rate = (new_, old) => before && old !== undefined ? Math.max(0, new_ - old
 const per = value => Number.isFinite(value) ? count(value) : '–';
 
 function show() {
-  if (!now) return;
+  if (!now || isPressed) return;
   const title = [now.program, now.name !== 'main' && now.name].filter(Boolean).join(' · ');
   $('title').textContent = title || 'selvedge-top';
   document.title = (title ? title + ' – ' : '') + 'selvedge-top';
@@ -152,32 +153,63 @@ function show() {
   if (tab === 'recording') showRecording();
 }
 
-// The element under a pressed pointer. A click is lost if its element is replaced before the end.
-let pressed = null;
-addEventListener('pointerdown', event => { pressed = event.target; }, true);
-for (const end of ['pointerup', 'pointercancel']) {
-  addEventListener(end, () => setTimeout(() => { pressed = null; }), true);
+// A row or button under a pressed pointer stays in its place: a click needs its element. After a
+// touch, the click comes a little later than the pointer's end.
+let isPressed = false;
+addEventListener('pointerdown', event => {
+  isPressed = event.button === 0 && event.target.closest('tr, li, .row') !== null;
+}, true);
+addEventListener('pointermove', event => { isPressed &&= event.buttons > 0; }, true);
+for (const end of ['pointerup', 'pointercancel', 'blur', 'contextmenu']) {
+  addEventListener(end, () => setTimeout(() => {
+    isPressed = false;
+    show();
+  }), true);
 }
 
-/// Returns whether an element has a child under a pressed pointer, or a selected text to copy.
-function isHeld(element) {
-  const selection = getSelection();
-  return (pressed !== element && element.contains(pressed)) ||
-    (!selection.isCollapsed && element.contains(selection.anchorNode));
-}
+// Elements of the same key are the same one. Others are by their place.
+const keyOf = node => node.dataset?.key ?? node.nodeName;
 
-/// Replaces the children of an element, unless it is held. Keeps the focus on the child with the
-/// same `data-key`.
+/// Gives an element these children, unless it has a selected text, to copy. An old child of the
+/// same key stays and gets the new one's contents: so it keeps the focus, and a click that has
+/// begun.
 function fill(element, children) {
-  if (isHeld(element)) return;
-  const key = element.contains(document.activeElement)
-    ? document.activeElement.closest('[data-key]')?.dataset.key : null;
-  element.replaceChildren(...children);
-  if (key) {
-    const keyed = [...element.querySelectorAll('[data-key]')];
-    const same = keyed.find(child => child.dataset.key === key);
-    (same?.matches('button, [tabindex]') ? same : same?.querySelector('button'))?.focus();
+  const selection = getSelection();
+  if (!selection.isCollapsed && element.contains(selection.anchorNode)) return;
+  const focused = document.activeElement;
+  const keys = new Set(children.map(keyOf));
+  let old = element.firstChild;
+  const skip = () => { const gone = old; old = old.nextSibling; gone.remove(); };
+  for (const child of children) {
+    while (old && !keys.has(keyOf(old))) skip();
+    let same = old;
+    while (same && keyOf(same) !== keyOf(child)) same = same.nextSibling;
+    if (same && same === old) old = old.nextSibling;
+    else element.insertBefore(same ?? child, old);
+    if (same) renew(same, child);
   }
+  while (old) skip();
+  // A move takes the focus away.
+  if (document.activeElement !== focused && element.contains(focused)) focused.focus();
+}
+
+/// Gives an element the attributes, handlers and children of another one.
+function renew(old, next) {
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== next.data) old.data = next.data;
+    return;
+  }
+  for (const { name } of [...old.attributes]) {
+    if (!next.hasAttribute(name)) old.removeAttribute(name);
+  }
+  for (const { name, value } of next.attributes) {
+    // The page's rights forbid a style as an attribute.
+    if (name === 'style') old.style.cssText = value;
+    else if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  old.onclick = next.onclick;
+  old.onkeydown = next.onkeydown;
+  fill(old, [...next.childNodes]);
 }
 
 // The overview.
@@ -217,8 +249,13 @@ const recentStalls = () => (stalls?.stalls ?? []).filter(stall =>
 
 function findings(groups) {
   const found = [];
-  const bad = (where, ...texts) => found.push(['bad', where, texts.join(' ')]);
-  const warn = (where, ...texts) => found.push(['warn', where, texts.join(' ')]);
+  const go = where => typeof where === 'string' ? () => choose(where) : where;
+  const bad = (where, ...texts) => found.push(['bad', go(where), texts.join(' ')]);
+  const warn = (where, ...texts) => found.push(['warn', go(where), texts.join(' ')]);
+  if (cycles.length) {
+    bad(openCycles, `${cycles[0].split(':')[0]}, ${time(performance.now() - asked)} ago.`,
+      cycles.length > 1 ? `There are ${cycles.length} such circles.` : '');
+  }
   const recent = recentStalls();
   if (recent.length) {
     const worst = recent.reduce((a, b) => a.lasted_us > b.lasted_us ? a : b);
@@ -256,10 +293,11 @@ const whose = stall => stall.name ? `“${stall.name}”`
   : stall.place ? `a task from ${short(stall.place)}` : `task ${stall.task ?? '?'}`;
 
 function showOverview(groups) {
-  const found = findings(groups).map(([kind, where, text]) => make('li', { class: kind },
-    make('button', { 'data-key': text.replace(/\d.*/, ''), onclick: () => choose(where) }, text)));
-  const none = before ? 'No stall, no starving group, no crash loop. A task that hangs is no ' +
-    'finding: look for the tasks that wait longest.' : 'Looking …';
+  const found = findings(groups).map(([kind, where, text]) => make('li',
+    { class: kind, 'data-key': text.replace(/\d.*/, '') },
+    make('button', { onclick: where }, text)));
+  const none = before ? 'No stall, no starving group, no crash loop. To find tasks that wait for ' +
+    'each other, ask in the view Tasks what they wait for.' : 'Looking …';
   fill($('findings'), found.length ? found : [make('li', { class: 'good' }, none)]);
   const facts = [['tasks', count(now.live_tasks)],
     ['spawns/s', per(rate(now.spawns, before?.spawns))],
@@ -455,7 +493,7 @@ async function look() {
 }
 
 function take(answer) {
-  if (isHeld($('spacer'))) return 500;
+  if (isPressed) return 500;
   rows = new Map(answer.rows.map((row, index) => [answer.from + index, row]));
   taken = performance.now() - answer.age_ms;
   ({ matched, total } = answer);
@@ -490,12 +528,13 @@ function draw() {
   for (let index = first; index < Math.min(matched, MOST_ROWS, last); index++) {
     const element = make('div', { role: 'option', class: 'row' + (hasWaits ? ' asked' : ''),
       id: 'row-' + index, 'aria-selected': index === chosen, 'aria-posinset': index + 1,
-      'aria-setsize': matched, onclick: () => { pick(index); openTask(); } });
+      'aria-setsize': matched, 'data-key': rows.get(index)?.id ?? index,
+      onclick: () => { pick(index); openTask(); } });
     element.style.top = index * rowHeight + 'px';
     if (rows.has(index)) element.append(...cells(rows.get(index)));
     drawn.push(element);
   }
-  $('spacer').replaceChildren(...drawn);
+  fill($('spacer'), drawn);
   if (matched) list.setAttribute('aria-activedescendant', 'row-' + chosen);
   else list.removeAttribute('aria-activedescendant');
 }
@@ -524,23 +563,44 @@ function openTask() {
   if (row) openText(`task ${row.name ?? ''} ${row.id}`, '/task/' + row.id);
 }
 
+// The circles of tasks that wait for each other, of the last answer to `ask`.
+let cycles = [], asked = 0;
+
 async function ask() {
   $('ask').disabled = true;
   $('count').textContent = 'asking each task …';
   const answer = await fetch('/waits', { method: 'POST' }).catch(() => null);
   $('ask').disabled = false;
-  if (answer?.ok) return look();
-  $('count').textContent = answer ? await answer.text() : 'no answer';
+  if (!answer?.ok) {
+    $('count').textContent = answer ? await answer.text() : 'no answer';
+    return;
+  }
+  ({ cycles } = await answer.json());
+  asked = performance.now();
+  show();
+  look();
+  if (cycles.length) openCycles();
 }
 
-// The dialog of a stack.
+// The dialog of a text of the program. It can ask again for one that has a path. An answer for
+// another path than the last one comes too late.
 let path = null;
+
+function openCycles() {
+  path = null;
+  openDialog('tasks that wait for each other', cycles.flatMap(parts));
+}
+
+function openDialog(title, children) {
+  $('dialog-title').textContent = title;
+  $('dialog-text').replaceChildren(...children);
+  $('again').hidden = path === null;
+  if (!$('dialog').open) $('dialog').showModal();
+}
 
 async function openText(title, from) {
   path = from;
-  $('dialog-title').textContent = title;
-  $('dialog-text').replaceChildren(make('p', { class: 'faint' }, 'Looking …'));
-  if (!$('dialog').open) $('dialog').showModal();
+  openDialog(title, [make('p', { class: 'faint' }, 'Looking …')]);
   const answer = await fetch(from).catch(() => null);
   if (path !== from) return;
   const text = answer ? await answer.text() : 'no answer';
@@ -628,7 +688,6 @@ $('record').addEventListener('click', record);
 $('again').addEventListener('click', () => openText($('dialog-title').textContent, path));
 $('close').addEventListener('click', () => $('dialog').close());
 $('dialog').addEventListener('click', event => event.target === $('dialog') && $('dialog').close());
-$('dialog').addEventListener('close', () => path = null);
 let scrolled = 0;
 $('list').addEventListener('scroll', () => {
   draw();
