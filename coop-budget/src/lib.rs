@@ -37,7 +37,7 @@ pub use ticker::Ticker;
 #[cfg(feature = "std")]
 pub use waits_on::WaitsOn;
 #[cfg(feature = "std")]
-pub use watch::{Watched, Watching, note_wait, waits_as, watch};
+pub use watch::{Watched, Watching, note_wait, unwatched, waits_as, watch};
 #[cfg(feature = "std")]
 pub use wrap::{
     Consume, Cooperative, Scoped, SubBudget, Unconstrained, consume, cooperative, scope,

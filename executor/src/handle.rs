@@ -2,6 +2,7 @@
 use crate::{
     Snapshot, blocking,
     current_thread::CurrentThread,
+    observe::listed_future::ListedFuture,
     scope::{self, In, OneThread},
     settings::unhandled,
     worker::{
@@ -20,6 +21,7 @@ use std::{
     marker::PhantomData,
     panic::{Location, RefUnwindSafe, UnwindSafe},
     pin::pin,
+    task::Context,
 };
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
@@ -220,17 +222,22 @@ impl Handle {
     ) -> F::Output {
         scope::assert_may_block_on(&self.shared);
         self.shared.assert_is_not_in_forked_child("block_on");
-        let budget = self.shared.settings.budget;
+        let (budget, at) = (self.shared.settings.budget, Location::caller());
         let part = match driven {
             None => OneThread::Other,
             Some(_) => OneThread::Waits,
         };
         scope::within(In::BlockOn(self.shared.clone(), Cell::new(part)), || {
             let mut future = pin!(future);
+            let listed = ListedFuture::block_on(&self.shared, at);
             // The budget of an outer poll would not be renewed before this `block_on` returns. So
             // the future has a budget of its own.
             let polls = poll_fn(|cx| {
-                let polled = coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx));
+                let mut poll = |cx: &mut Context<'_>| future.as_mut().poll(cx);
+                let polled = coop_budget::Scope::own(budget).run(|| match &listed {
+                    None => poll(cx),
+                    Some(listed) => listed.poll(cx, poll),
+                });
                 if polled.is_pending() {
                     // The future itself may have called `fork`.
                     self.shared

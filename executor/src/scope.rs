@@ -255,6 +255,11 @@ pub(crate) fn budget() -> Budget {
     innermost(|is| Some(is.runtime()?.settings.budget)).unwrap_or_default()
 }
 
+/// Whether the current runtime lists its tasks.
+pub(crate) fn lists_tasks() -> bool {
+    innermost(|is| Some(is.runtime()?.settings.lists_tasks)) == Some(true)
+}
+
 /// Whether an `EnterGuard` names the current runtime.
 pub(crate) fn is_guarded() -> bool {
     innermost(|is| Some((is.runtime()?, matches!(is, In::Guard(_))).1)) == Some(true)

@@ -173,7 +173,8 @@ impl Handle {
         let is_listed = name.is_some() || shared.settings.lists_tasks;
         let list = || {
             let ours = |core: &Core| ptr::eq(&*core.shared, &**shared).then_some(core.index);
-            let entry = Entry::new(name.clone(), at, to);
+            // SAFETY: the task that has entered the group keeps it in memory.
+            let entry = Entry::new(name.clone(), at, unsafe { to.group_ref() });
             TaskList::add(&shared.tasks, with_core(ours).flatten(), entry)
         };
         let attached = Attached {

@@ -8,7 +8,7 @@
 ))]
 
 use selvedge::{
-    Builder, DumpOutcome, Runtime, TaskDump, TaskState, fs,
+    Builder, DumpOutcome, Runtime, TaskDump, TaskState, Tick, fs,
     io::{self, AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream},
     process::Command,
@@ -545,7 +545,7 @@ fn dumps_under_load_lose_nothing_and_wake_nobody_twice() {
     under_load(dumps);
 }
 
-/// Tasks of groups, of a runtime of one thread, of a driven worker, and of a runtime in a task.
+/// Tasks of a runtime of one thread, of a driven worker, and of a runtime in a task.
 #[test]
 fn tasks_of_any_runtime_are_dumped() {
     let waits = || Notify::new();
@@ -553,6 +553,24 @@ fn tasks_of_any_runtime_are_dumped() {
         assert_eq!(dump.len(), 1);
         assert_eq!(dump[0].waits.len(), 1, "{}", dump[0]);
     };
+    // A worker whose loop is this thread's.
+    let (driven, mut workers) = Builder::new()
+        .list_tasks(true)
+        .build_driven([selvedge::park::ThreadPark::new()]);
+    let mut worker = workers.remove(0);
+    let task = driven.spawn(async move { waits().notified().await });
+    while worker.tick() == Tick::Ran {}
+    let handle = driven.handle().clone();
+    let id = task.id();
+    let dumped = thread::spawn(move || handle.block_on(handle.dump_task(id)).unwrap());
+    while !dumped.is_finished() {
+        if worker.tick() == Tick::Idle {
+            worker.park_timeout(Duration::from_millis(1));
+        }
+    }
+    asserts(&[dumped.join().unwrap()]);
+    drop((driven, task));
+    worker.run();
     // A runtime of one thread, whose worker is the thread in `block_on`.
     let builder = Builder::new_current_thread().list_tasks(true);
     let local = builder.build().unwrap();
@@ -583,6 +601,157 @@ fn tasks_of_any_runtime_are_dumped() {
         dump
     });
     asserts(&outer.block_on(inner).unwrap());
+}
+
+/// Returns the dump of the task of this name, which another thread asks for. The first one that
+/// says that the task waits.
+fn dump_of(handle: &selvedge::Handle, name: &str) -> TaskDump {
+    let begun = Instant::now();
+    loop {
+        let dump = handle.block_on(handle.dump()).unwrap();
+        let waits = |dump: &TaskDump| dump.outcome == DumpOutcome::Waits && !dump.waits.is_empty();
+        let mut named = dump
+            .iter()
+            .filter(|dump| dump.task.name.as_deref() == Some(name));
+        if let Some(found) = named.find(|dump| waits(dump)) {
+            return found.clone();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(600), "{dump:?}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether a function awaits in one of the two lines after this one.
+fn awaits_after(dump: &TaskDump, begin: u32) -> bool {
+    let mut frames = dump.waits.iter().flat_map(|wait| wait.frames.iter());
+    let lines = begin..begin + 3;
+    cfg!(not(target_arch = "x86_64"))
+        || frames.any(|frame| {
+            let file = frame.file.as_deref();
+            file.is_some_and(|file| file.ends_with(file!()))
+                && frame.line.is_some_and(|line| lines.contains(&line))
+        })
+}
+
+const MAIN_WAITS: u32 = line!();
+async fn main_waits(notify: Arc<Notify>) {
+    notify.notified().await;
+}
+
+/// The future of `block_on` is dumped as a task, in each kind of runtime. The one that asks is not.
+#[test]
+fn future_of_block_on_is_dumped() {
+    for builder in [Builder::new(), Builder::new_current_thread()] {
+        let runtime = builder.list_tasks(true).build().unwrap();
+        let (handle, end) = (runtime.handle().clone(), Arc::new(Notify::new()));
+        let ends = end.clone();
+        let dumps = thread::spawn(move || {
+            let dump = dump_of(&handle, "block_on");
+            let all = handle.block_on(handle.dump()).unwrap();
+            let shown = handle.tasks().unwrap();
+            ends.notify_one();
+            (dump, all.len(), shown.len())
+        });
+        runtime.block_on(main_waits(end));
+        let (dump, all, shown) = dumps.join().unwrap();
+        assert!(awaits_after(&dump, MAIN_WAITS), "{dump}");
+        assert!(dump.task.location.file().ends_with(file!()));
+        assert_eq!((dump.waits.len(), all, shown), (1, 1, 1), "{dump}");
+        assert!(runtime.handle().tasks().unwrap().is_empty());
+    }
+}
+
+const LOCAL_WAITS: u32 = line!();
+async fn local_waits(notify: std::rc::Rc<Notify>) {
+    notify.notified().await;
+}
+
+/// The tasks of a local runtime and of a `LocalSet`. Their waits are not those of the `block_on`
+/// that polls them.
+#[test]
+fn local_tasks_are_dumped() {
+    let local = Builder::new_current_thread()
+        .list_tasks(true)
+        .build_local(selvedge::runtime::LocalOptions::default())
+        .unwrap();
+    let (handle, end) = (local.handle().clone(), Arc::new(Notify::new()));
+    let ends = end.clone();
+    let dumps = thread::spawn(move || {
+        let dump = dump_of(&handle, "home");
+        let main = dump_of(&handle, "block_on");
+        let before = handle
+            .block_on(handle.dump_task(dump.task.id))
+            .unwrap()
+            .task;
+        ends.notify_one();
+        (dump, main, before)
+    });
+    let never = std::rc::Rc::new(Notify::new());
+    let named = task::Builder::new().name("home");
+    let task = local.block_on(async {
+        let task = named.spawn_local(local_waits(never));
+        main_waits(end).await;
+        task
+    });
+    let (dump, main, again) = dumps.join().unwrap();
+    assert!(awaits_after(&dump, LOCAL_WAITS), "{dump}");
+    assert!(awaits_after(&main, MAIN_WAITS), "{main}");
+    assert_eq!(
+        (dump.waits.len(), main.waits.len()),
+        (1, 1),
+        "{dump} {main}"
+    );
+    // A dump's poll does not count.
+    assert_eq!((dump.task.polls, again.polls), (1, 1));
+    assert_eq!(dump.task.id, task.id());
+    assert_eq!(local.handle().tasks().unwrap().len(), 1);
+    task.abort();
+    assert!(local.block_on(task).unwrap_err().is_cancelled());
+    assert!(local.handle().tasks().unwrap().is_empty());
+}
+
+/// The future of `block_on` joins a task that waits for a lock of that future. The dump also wakes
+/// 100 local tasks, which that future polls.
+#[test]
+fn cycle_through_block_on_is_found() {
+    let runtime = Builder::new().workers(1).list_tasks(true);
+    let runtime = runtime.build().unwrap();
+    let local = task::LocalSet::new();
+    for _ in 0..100 {
+        local.spawn_local(async { Notify::new().notified().await });
+    }
+    let handle = runtime.handle().clone();
+    let (sender, cut) = std::sync::mpsc::channel::<task::AbortHandle>();
+    let dumps = thread::spawn(move || {
+        let cut = cut.recv().unwrap();
+        let begun = Instant::now();
+        let (dump, cycles) = loop {
+            let dump = handle.block_on(handle.dump()).unwrap();
+            let cycles = selvedge::wait_cycles(&dump);
+            if !cycles.is_empty() || begun.elapsed() > Duration::from_secs(300) {
+                break (dump, cycles);
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        cut.abort();
+        (dump, cycles)
+    });
+    local.block_on(&runtime, async {
+        let mutex = Arc::new(Mutex::new(()));
+        let _guard = mutex.lock().await;
+        let waits = mutex.clone();
+        let task = task::spawn(async move { drop(waits.lock().await) });
+        sender.send(task.abort_handle()).unwrap();
+        assert!(task.await.unwrap_err().is_cancelled());
+    });
+    let (dump, cycles) = dumps.join().unwrap();
+    assert_eq!(cycles.len(), 1, "{dump:?}");
+    assert_eq!((dump.len(), cycles[0].tasks.len()), (102, 2));
+    let text = cycles[0].to_string();
+    assert!(
+        text.contains("\"block_on\"") && text.contains("a mutex"),
+        "{text}"
+    );
 }
 
 #[cfg(feature = "groups")]

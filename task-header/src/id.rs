@@ -29,6 +29,19 @@ impl Id {
     pub fn address(self) -> usize {
         self.0.get()
     }
+
+    /// Returns an id by which an executor shows a value that is no task: its address. No task has
+    /// the same one while the value is in memory.
+    #[doc(hidden)]
+    pub fn of_address<T>(value: &T) -> Self {
+        const {
+            assert!(
+                size_of::<T>() > 0,
+                "a value without bytes has no address of its own"
+            )
+        };
+        Self(core::ptr::NonNull::from(value).addr())
+    }
 }
 
 /// Returns the id as a number, by which a tool can tell tasks apart.

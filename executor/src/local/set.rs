@@ -12,7 +12,10 @@ use crate::{
     JoinHandle, Runtime, UnhandledPanic,
     current_thread::{Progress, TURN},
     local::LocalTasks,
-    observe::trace::{self, TaskKind},
+    observe::{
+        listed_future::{Listing, Stage},
+        trace::{self, TaskKind},
+    },
     scope::{self, In},
 };
 use pin_project_lite::pin_project;
@@ -421,7 +424,9 @@ where
     F: Future<Output: 'static> + 'static,
 {
     let future = Reporting {
-        future: Budgeted { future },
+        future: Budgeted {
+            future: Listing::new(future, Stage::new(name.as_ref(), at)),
+        },
     };
     let (span, future) = trace::trace(TaskKind::Local, name.as_deref(), at, future);
     let join = match name {

@@ -10,7 +10,8 @@
 //!    blocking threads may all be stuck.
 //! 2. A dump wakes only a task that is idle. From that wake on, until the dump queues the task, no
 //!    other thread runs it. In that time the dump puts a request into the task's entry. So the
-//!    request goes to the poll for that wake.
+//!    request goes to the poll for that wake. A [listed future](super::listed_future) may take it
+//!    in a poll for another wake.
 //! 3. A request ends by an answer, or by its drop. If a task ends without a poll (in a shutdown),
 //!    or is freed, the dump takes its request out of the entry: it looks at its tasks while it
 //!    waits.
@@ -205,7 +206,9 @@ impl Handle {
     ///
     /// While the runtime ends, its tasks are listed, but none is polled.
     ///
-    /// Tasks of a [`LocalSet`](crate::LocalSet) and the future of `block_on` are not in the list.
+    /// The futures in `block_on` are dumped, too, but for the one that polls this method, and so
+    /// are the tasks of a [`LocalSet`](crate::LocalSet): see [`tasks`](Self::tasks). If another
+    /// executor polls the set, that executor's waker is called on the dump's thread.
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
@@ -239,9 +242,10 @@ impl Handle {
         if !shared.settings.lists_tasks {
             return None;
         }
+        let caller = coop_budget::polled_task();
         let dumps = {
             let shared = shared.clone();
-            async move { dump(&shared, only, limit) }
+            async move { dump(&shared, only, caller, limit) }
         };
         // The future never waits, so it is never scheduled again.
         let (task, dumped) = task_header::spawn(dumps, |task| drop(task.run()));
@@ -257,15 +261,15 @@ impl Handle {
         match dumped.await {
             Ok(dumped) => Some(dumped),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => Some(self.undumped(only)),
+            Err(_) => Some(self.undumped(only, caller)),
         }
     }
 
     /// Returns a dump for which no task is polled.
-    fn undumped(&self, only: Option<Id>) -> Vec<TaskDump> {
+    fn undumped(&self, only: Option<Id>, caller: Option<u32>) -> Vec<TaskDump> {
         let look = |found: Found| TaskSnapshot::of(&found, found.state);
         let undumped = |task| TaskDump::new(task, DumpOutcome::NotPolled);
-        let tasks = self.shared().tasks.look(only).into_iter();
+        let tasks = self.shared().tasks.look(only, caller).into_iter();
         tasks.filter_map(look).map(undumped).collect()
     }
 }
@@ -281,14 +285,16 @@ impl TaskDump {
     }
 }
 
-/// Dumps the tasks of a runtime, or the one of this id. `limit` is that of rule 5.
-fn dump(shared: &Shared, only: Option<Id>, limit: Duration) -> Vec<TaskDump> {
+/// Dumps the tasks of a runtime, or the one of this id, but not the `block_on` that asks. `limit`
+/// is that of rule 5.
+fn dump(shared: &Shared, only: Option<Id>, caller: Option<u32>, limit: Duration) -> Vec<TaskDump> {
     let _one_at_a_time = shared.tasks.dumps.lock();
-    let mut dumps = ask(shared, shared.tasks.look(only), limit);
+    let _dumping = shared.tasks.begin_dump();
+    let mut dumps = ask(shared, shared.tasks.look(only, caller), limit);
     let suspects = wait_cycles(&dumps);
     let suspects: HashSet<_> = suspects.iter().flat_map(|cycle| &cycle.tasks).collect();
     if !suspects.is_empty() {
-        let again = shared.tasks.look(only).into_iter();
+        let again = shared.tasks.look(only, caller).into_iter();
         let again = again.filter(|found| suspects.contains(&found.id));
         confirm(&mut dumps, ask(shared, again.collect(), limit));
     }
@@ -369,13 +375,7 @@ impl Dump<'_> {
     fn add(&mut self, found: Found) {
         // A task that is woken while the runtime ends would be dropped on this thread.
         let may_ask = self.give_ups < GIVE_UPS && !self.shared.is_closing();
-        let looked = self.shared.tasks.observe(&found, |task| {
-            // SAFETY: the list is locked, so the task's metadata is not dropped.
-            let wake = may_ask.then(|| unsafe { task.wake() }).flatten();
-            // SAFETY: as above.
-            (unsafe { task.state() }, wake)
-        });
-        let Some((state, wake)) = looked else {
+        let Some((state, wake)) = self.shared.tasks.wake(&found, may_ask) else {
             return;
         };
         let Some(mut task) = TaskSnapshot::of(&found, state) else {
@@ -442,8 +442,7 @@ impl Dump<'_> {
     fn end_requests_of_ended(&mut self) {
         let (tasks, dumps) = (&self.shared.tasks, &mut self.dumps);
         self.asked.retain(|(found, place)| {
-            // SAFETY: the list is locked, so the task's metadata is not dropped.
-            let state = tasks.observe(found, |task| unsafe { task.state() });
+            let state = tasks.state_of(found);
             if !found.entry.is_asked() {
                 return false;
             }
@@ -507,7 +506,7 @@ impl<'a> Listed<'a> {
 
     fn ids(&self) -> &(HashSet<u64>, HashMap<u64, u64>) {
         self.ids.get_or_init(|| {
-            let found = self.shared.tasks.look(None).into_iter();
+            let found = self.shared.tasks.look(None, None).into_iter();
             let ids = found.map(|found| {
                 let id = u64::from(found.id);
                 (id, (found.entry.number().into(), id))
@@ -542,7 +541,7 @@ impl<'a> Listed<'a> {
 /// Dumps the tasks, and the cycles of waits among them, as the lines of a text.
 #[cfg(selvedge_sim)]
 pub(crate) fn lines(shared: &Shared) -> Vec<String> {
-    let dump = dump(shared, None, LIMIT);
+    let dump = dump(shared, None, None, LIMIT);
     let cycles = wait_cycles(&dump);
     let tasks = dump.iter().map(|task| task.to_string());
     let cycles = cycles.iter().map(|cycle| cycle.to_string());

@@ -17,18 +17,16 @@
 //!    polls of a task write it in order.
 //! 5. The request of a [dump](super::dump) is put into an entry by the thread that has woken the
 //!    task, before it queues the task. So the next poll finds the request, and no earlier one does.
+//!    A [listed future](super::listed_future) is woken afterwards: any poll may find its request.
 //!
 //! [`Handle::tasks`]: crate::Handle::tasks
-use crate::{
-    groups::GroupRef,
-    observe::dump::request::Request,
-    worker::scheduler::{Scheduler, Task},
-};
+use crate::{groups::GroupRef, observe::dump::request::Request, worker::scheduler::Task};
 use coop_budget::WaitsOn;
 use std::{
     borrow::Cow,
     mem,
     panic::Location,
+    task::Waker,
     time::{Duration, Instant},
 };
 use sync_shim::{
@@ -43,6 +41,18 @@ pub(crate) struct TaskList {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
     /// Locked by the thread of a dump.
     pub(super) dumps: Mutex<()>,
+    /// Whether there is a dump.
+    is_dumping: AtomicBool,
+}
+
+/// A dump in progress.
+pub(super) struct Dumping<'a>(&'a TaskList);
+
+impl Drop for Dumping<'_> {
+    fn drop(&mut self) {
+        // Ordering: Relaxed, as the polls that a dump causes may count.
+        self.0.is_dumping.store(false, Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -58,7 +68,100 @@ enum Place {
     Free(Option<usize>),
     /// The place of a task that is about to be made.
     Reserved,
-    Used(Arc<Entry>, Id, Observer),
+    Used(Arc<Entry>, Id, Subject),
+}
+
+/// How the list looks at a task, and wakes it.
+pub(crate) enum Subject {
+    Task(Observer),
+    Future(Arc<WaitingFuture>),
+}
+
+/// A [listed future](super::listed_future).
+pub(crate) struct WaitingFuture {
+    /// The waker of the last poll. `None` before the first poll, and from the wake for a dump until
+    /// the next poll: then the future is about to be polled.
+    waker: Mutex<Option<Waker>>,
+    is_block_on: bool,
+}
+
+impl WaitingFuture {
+    pub(crate) fn new(is_block_on: bool) -> Self {
+        Self {
+            waker: Mutex::new(None),
+            is_block_on,
+        }
+    }
+
+    /// Keeps the waker of a poll that begins. Runs no user code under the lock.
+    pub(crate) fn keep(&self, waker: &Waker) {
+        let is_kept = |kept: &Option<Waker>| kept.as_ref().is_some_and(|old| old.will_wake(waker));
+        if !is_kept(&self.waker.lock()) {
+            let waker = waker.clone();
+            let old = self.waker.lock().replace(waker);
+            drop(old);
+        }
+    }
+
+    fn may_be_woken(&self) -> bool {
+        self.waker.lock().is_some()
+    }
+
+    /// Wakes the future by the waker of its last poll. A panic of that waker is no panic of the
+    /// dump's.
+    fn wake(&self) {
+        let waker = self.waker.lock().take();
+        if let Some(waker) = waker {
+            sync_shim::panics::contain(|| waker.wake());
+        }
+    }
+}
+
+/// A task that is woken for a dump. The drop queues it, or wakes it.
+pub(crate) enum Woken {
+    Task(#[expect(dead_code, reason = "held for its drop")] task_header::Wake),
+    Future(Arc<WaitingFuture>),
+}
+
+impl Drop for Woken {
+    fn drop(&mut self) {
+        if let Self::Future(future) = self {
+            future.wake();
+        }
+    }
+}
+
+impl Subject {
+    /// Returns the task's state.
+    ///
+    /// # Safety
+    /// The subject is in a shard, which is locked.
+    unsafe fn state(&self) -> task_header::TaskState {
+        match self {
+            // SAFETY: the lock keeps the task's metadata from being dropped (rule 2).
+            Self::Task(task) => unsafe { task.state() },
+            // Its poll is noted in its entry. Nobody knows whether another waker has woken it.
+            Self::Future(future) if future.may_be_woken() => task_header::TaskState::Waiting,
+            Self::Future(_) => task_header::TaskState::Active,
+        }
+    }
+
+    /// Wakes the task for a dump, if it waits.
+    ///
+    /// # Safety
+    /// As for `state`.
+    unsafe fn wake(&self, entry: &Entry) -> Option<Woken> {
+        match self {
+            // SAFETY: as in `state`.
+            Self::Task(task) => unsafe { task.wake() }.map(Woken::Task),
+            // Ordering: Relaxed. A poll that has begun meanwhile leaves the request to the next
+            // one, for which the drop wakes the future.
+            Self::Future(future) => {
+                let may_wake = !entry.is_polled.load(Relaxed) && future.may_be_woken();
+                may_wake.then(|| Woken::Future(future.clone()))
+            }
+        }
+    }
 }
 
 /// The data that the list keeps about a task.
@@ -114,18 +217,17 @@ pub(crate) struct Listed {
 }
 
 impl Entry {
-    /// Makes the entry of a task with this scheduler. The task has entered the scheduler's group.
+    /// Makes the entry of a task of this group.
     pub(crate) fn new(
         name: Option<Cow<'static, str>>,
         location: &'static Location<'static>,
-        scheduler: Scheduler,
+        group: GroupRef,
     ) -> Self {
         Self {
             number: next_number(),
             name,
             location,
-            // SAFETY: the task that has entered the group keeps it in memory.
-            group: unsafe { scheduler.group_ref() },
+            group,
             is_polled: AtomicBool::new(false),
             polls: AtomicU64::new(0),
             made: sync_shim::time::now(),
@@ -226,12 +328,14 @@ impl Entry {
     }
 
     /// Notes that a poll for a dump is over, before the task's run ends. The poll counts only if it
-    /// made progress.
+    /// made progress, or is the first one.
     pub(crate) fn end_dump(&self, before: &BeforePoll, has_progressed: bool) {
-        // Ordering: Relaxed, as in `begin_poll`, here and below.
-        self.is_asked.store(false, Relaxed);
+        let request = self.request.lock();
+        // Ordering: Relaxed, as in `begin_poll`, here and below. A later dump may have asked.
+        self.is_asked.store(request.is_some(), Relaxed);
+        drop(request);
         self.end_poll();
-        if !has_progressed {
+        if !has_progressed && before.polls > 0 {
             // Ordering: as above.
             self.polls.store(before.polls, Relaxed);
             // Ordering: as above.
@@ -276,6 +380,7 @@ impl TaskList {
         Self {
             shards: (0..=workers).map(shard).collect(),
             dumps: Mutex::new(()),
+            is_dumping: AtomicBool::new(false),
         }
     }
 
@@ -304,8 +409,9 @@ impl TaskList {
         })
     }
 
-    /// Returns the tasks, or the one of this id. Locks one shard after another.
-    pub(crate) fn look(&self, only: Option<Id>) -> Vec<Found> {
+    /// Returns the tasks, or the one of this id. Locks one shard after another. Leaves out the
+    /// future of a `block_on` that has the number `caller`: it is the one that looks.
+    pub(crate) fn look(&self, only: Option<Id>, caller: Option<u32>) -> Vec<Found> {
         let mut seen = Vec::new();
         for (shard, places) in self.shards.iter().enumerate() {
             let places = places.lock();
@@ -313,14 +419,15 @@ impl TaskList {
                 seen.reserve(places.used);
             }
             for (place, content) in places.places.iter().enumerate() {
-                if let Place::Used(entry, id, task) = content {
-                    if only.is_none_or(|only| only == *id) {
+                if let Place::Used(entry, id, subject) = content {
+                    let is_caller = caller == Some(entry.number)
+                        && matches!(subject, Subject::Future(future) if future.is_block_on);
+                    if only.is_none_or(|only| only == *id) && !is_caller {
                         seen.push(Found {
                             entry: entry.clone(),
                             id: *id,
-                            // SAFETY: the lock keeps the task's metadata from being dropped (rule
-                            // 2).
-                            state: unsafe { task.state() },
+                            // SAFETY: the shard is locked.
+                            state: unsafe { subject.state() },
                             shard,
                             place,
                         });
@@ -331,12 +438,41 @@ impl TaskList {
         seen
     }
 
-    /// Calls `look` with the observer of a task, unless the task is gone. The list is locked
-    /// meanwhile, so `look` calls no user code (rule 3), and may use the observer (rule 2).
-    pub(crate) fn observe<R>(&self, task: &Found, look: impl FnOnce(Observer) -> R) -> Option<R> {
+    pub(super) fn begin_dump(&self) -> Dumping<'_> {
+        // Ordering: Relaxed, as in the drop.
+        self.is_dumping.store(true, Relaxed);
+        Dumping(self)
+    }
+
+    /// Returns a task's state, unless the task is gone.
+    pub(crate) fn state_of(&self, task: &Found) -> Option<task_header::TaskState> {
+        // SAFETY: the shard is locked.
+        self.observe(task, |subject| unsafe { subject.state() })
+    }
+
+    /// Wakes a task for a dump, if `may_wake` and if it waits. Returns its state, unless the task
+    /// is gone.
+    pub(crate) fn wake(
+        &self,
+        task: &Found,
+        may_wake: bool,
+    ) -> Option<(task_header::TaskState, Option<Woken>)> {
+        self.observe(task, |subject| {
+            // SAFETY: the shard is locked.
+            let woken = may_wake
+                .then(|| unsafe { subject.wake(&task.entry) })
+                .flatten();
+            // SAFETY: as above.
+            (unsafe { subject.state() }, woken)
+        })
+    }
+
+    /// Calls `look` with a task's subject, unless the task is gone. The shard is locked meanwhile,
+    /// so `look` calls no user code (rule 3).
+    fn observe<R>(&self, task: &Found, look: impl FnOnce(&Subject) -> R) -> Option<R> {
         match self.shards[task.shard].lock().places.get(task.place)? {
-            Place::Used(entry, _, observer) if Arc::ptr_eq(entry, &task.entry) => {
-                Some(look(*observer))
+            Place::Used(entry, _, subject) if Arc::ptr_eq(entry, &task.entry) => {
+                Some(look(subject))
             }
             _ => None,
         }
@@ -378,9 +514,21 @@ impl Listed {
         &self.entry
     }
 
+    /// Returns whether there is a dump of the runtime.
+    pub(crate) fn is_dumping(&self) -> bool {
+        // Ordering: Relaxed, as in the drop of `Dumping`.
+        self.list.is_dumping.load(Relaxed)
+    }
+
     /// Adds the observer of the task that has this `Listed` as metadata (rule 1).
     pub(crate) fn observe(&self, task: &Task) {
-        let place = Place::Used(self.entry.clone(), task.id(), task.observer());
+        self.show(task.id(), Subject::Task(task.observer()));
+    }
+
+    /// Fills the place. The subject of a task is that of the one that has this `Listed` as
+    /// metadata.
+    pub(crate) fn show(&self, id: Id, subject: Subject) {
+        let place = Place::Used(self.entry.clone(), id, subject);
         self.list.shards[self.shard].lock().places[self.place] = place;
     }
 }

@@ -16,7 +16,11 @@ const RUN: &[(&str, &str)] = &[
     ("coop-budget", ""),
     ("sync-shim", ""),
     ("selvedge-executor", "observe/dump/request"),
+    ("selvedge-executor", "observe/listed_future"),
     ("selvedge-executor", "worker/"),
+    ("selvedge-executor", "handle"),
+    ("selvedge-executor", "local/"),
+    ("task-set", "local_set"),
 ];
 
 const STD: &[(&str, &str)] = &[("core", ""), ("alloc", ""), ("std", "")];

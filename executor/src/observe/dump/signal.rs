@@ -118,7 +118,7 @@ impl Listener {
                 return;
             };
             let lists = shared.settings.lists_tasks;
-            let dump = lists.then(|| dump(&shared, None, LIMIT));
+            let dump = lists.then(|| dump(&shared, None, None, LIMIT));
             let title = shared.title();
             drop(shared);
             (self.print)(text(&title, dump.as_deref()));

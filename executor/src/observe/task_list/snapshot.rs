@@ -120,9 +120,11 @@ impl Handle {
     /// missing. There is a lock for each worker, and one for all other threads. Spawns and the ends
     /// of tasks take these locks, too. The method holds each lock for a few nanoseconds a task.
     ///
-    /// Closures of [`spawn_blocking`](crate::spawn_blocking), futures in `block_on`, the tasks of a
-    /// [`LocalSet`](crate::LocalSet), and the task that runs the futures of
-    /// [`at_exit`](Self::at_exit) are not in the list.
+    /// The futures in `block_on` are in the list, under the name `block_on`, but for the one that
+    /// calls this method. A task of a [`LocalSet`](crate::LocalSet) is there from its first poll on,
+    /// in the runtime of that poll. Both count as waiting until they are polled, also when they are
+    /// woken. Closures of [`spawn_blocking`](crate::spawn_blocking), and the task that runs the
+    /// futures of [`at_exit`](Self::at_exit), are not in the list.
     ///
     /// ```
     /// use selvedge_executor::TaskState;
@@ -131,13 +133,12 @@ impl Handle {
     /// let runtime = selvedge_executor::Builder::new().workers(1).list_tasks(true).build()?;
     /// let (answer, waits) = oneshot::channel::<u32>();
     /// let task = runtime.spawn(waits);
-    /// let other = runtime.spawn(async {
+    /// let other = runtime.block_on(runtime.spawn(async {
     ///     let tasks = selvedge_executor::Handle::current().tasks().unwrap();
     ///     let id = task_header::current().unwrap();
-    ///     let this = tasks.iter().find(|task| task.id == id).unwrap();
-    ///     (tasks.len(), this.state)
-    /// });
-    /// assert_eq!(runtime.block_on(other).unwrap(), (2, TaskState::Executing));
+    ///     tasks.iter().find(|task| task.id == id).unwrap().state
+    /// }));
+    /// assert_eq!(other.unwrap(), TaskState::Executing);
     /// answer.send(42).unwrap();
     /// assert_eq!(runtime.block_on(task).unwrap(), Ok(42));
     /// assert!(runtime.handle().tasks().unwrap().is_empty());
@@ -154,7 +155,7 @@ impl Handle {
         Some(
             shared
                 .tasks
-                .look(None)
+                .look(None, coop_budget::polled_task())
                 .into_iter()
                 .filter_map(snapshot)
                 .collect(),
