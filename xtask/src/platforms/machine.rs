@@ -18,6 +18,7 @@ use project::{
 use serde::Deserialize;
 use std::{
     collections::BTreeMap,
+    env,
     fs::{self, File},
     io::Write,
     os::unix::{self, process::CommandExt},
@@ -487,7 +488,13 @@ impl<'a> Machine<'a> {
 
     fn cargo(&self) -> Command {
         let mut cargo = self.compiler.cargo(&self.folders());
+        // The compiler for Windows starts a tool of the linker's package by its name.
+        let path = env::var("PATH").unwrap_or_default();
+        let tools = self.folders().into_iter();
+        let tools = tools.map(|folder| folder.join("usr/bin").display().to_string());
+        let path: Vec<_> = [path].into_iter().chain(tools).collect();
         cargo
+            .env("PATH", path.join(":"))
             .current_dir(self.root)
             .env("CARGO_TARGET_DIR", self.target_folder());
         if self.builds_std() {
