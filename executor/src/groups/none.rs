@@ -97,6 +97,12 @@ impl GroupRef {
     pub(crate) fn name(&self) -> Option<String> {
         None
     }
+
+    /// A group without a runtime.
+    #[cfg(all(test, not(selvedge_shuttle)))]
+    pub(crate) fn of_nobody() -> Self {
+        Self(())
+    }
 }
 
 impl Scheduler {

@@ -87,6 +87,12 @@ impl GroupRef {
     pub(crate) fn name(&self) -> Option<String> {
         Some(self.0.name())
     }
+
+    /// A group without a runtime.
+    #[cfg(all(test, not(selvedge_shuttle)))]
+    pub(crate) fn of_nobody() -> Self {
+        Self(Arc::new(Group::of_nobody()))
+    }
 }
 
 impl Scheduler {

@@ -552,5 +552,7 @@ pub(crate) fn lines(shared: &Shared) -> Vec<String> {
         .collect()
 }
 
+#[cfg(all(test, not(selvedge_shuttle)))]
+mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;
