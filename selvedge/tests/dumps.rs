@@ -688,11 +688,12 @@ fn local_tasks_are_dumped() {
     });
     let never = std::rc::Rc::new(Notify::new());
     let named = task::Builder::new().name("home");
-    let task = local.block_on(async {
-        let task = named.spawn_local(local_waits(never));
+    let mut task = None;
+    local.block_on(async {
+        task = Some(named.spawn_local(local_waits(never)));
         main_waits(end).await;
-        task
     });
+    let task = task.unwrap();
     let (dump, main, again) = dumps.join().unwrap();
     assert!(awaits_after(&dump, LOCAL_WAITS), "{dump}");
     assert!(awaits_after(&main, MAIN_WAITS), "{main}");

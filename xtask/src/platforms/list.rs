@@ -238,10 +238,13 @@ fn prepare_wine(work: &Path) -> Result<()> {
 }
 
 /// A function of glibc that gcc's unwinder calls, for musl: it finds the table of the unwinder for
-/// an address.
+/// an address. And the functions that the unwinder has as weak symbols, so that they are linked.
 const FIND_OBJECT: &str = "\
 #define _GNU_SOURCE
 #include <link.h>
+#include <pthread.h>
+void *const weak_of_unwinder[] = { pthread_once, pthread_mutex_lock, pthread_mutex_unlock,
+    pthread_key_create, pthread_getspecific, pthread_setspecific };
 struct search { unsigned long at; struct dl_find_object *found; };
 static int look(struct dl_phdr_info *object, size_t size, void *data) {
     struct search *search = data;
