@@ -258,13 +258,18 @@ function findings(groups) {
   }
   const recent = recentStalls();
   if (recent.length) {
-    const worst = recent.reduce((a, b) => a.lasted_us > b.lasted_us ? a : b);
+    // The last report of a poll may come after its end, and then has no cause.
+    const known = recent.filter(stall => stall.cause !== 'unknown');
+    const worst = (known.length ? known : recent)
+      .reduce((a, b) => a.lasted_us > b.lasted_us ? a : b);
     const reports = recent.length === 1 ? '1 report' : `${recent.length} reports`;
     bad('stalls', `Worker ${worst.worker} was stuck in a poll of ${whose(worst)} for`,
       `${time(worst.lasted_us / 1000)}: ${worst.cause}. ${reports} in the last minute.`);
   }
   for (const group of groups) {
-    if (group.starves > 0.5 && group.gets < 0.25 && group.queued > 0 && group.rivals > 0) {
+    // A group may get much on one worker, and starve on another.
+    const starves = group.starves > 0.9 || (group.starves > 0.5 && group.gets < 0.25);
+    if (starves && group.queued > 0 && group.rivals > 0) {
       bad('overview', `The group ${group.name} starves: it has tasks to run, but others run for`,
         `${percent(group.starves)} of the time. Its ${count(group.shares)} shares ask for`,
         `${percent(group.asks)}.`);
@@ -296,9 +301,11 @@ function showOverview(groups) {
   const found = findings(groups).map(([kind, where, text]) => make('li',
     { class: kind, 'data-key': text.replace(/\d.*/, '') },
     make('button', { onclick: where }, text)));
-  const none = before ? 'No stall, no starving group, no crash loop. To find tasks that wait for ' +
-    'each other, ask in the view Tasks what they wait for.' : 'Looking …';
-  fill($('findings'), found.length ? found : [make('li', { class: 'good' }, none)]);
+  const none = before ? 'No stall, no starving group, no crash loop.' : 'Looking …';
+  const look = make('li', { class: 'look', 'data-key': 'look' }, make('button',
+    { onclick: () => { choose('tasks'); ask(); } }, 'Look for tasks that wait for each other'));
+  if (!found.length) found.push(make('li', { class: 'good' }, none));
+  fill($('findings'), cycles.length ? found : [...found, look]);
   const facts = [['tasks', count(now.live_tasks)],
     ['spawns/s', per(rate(now.spawns, before?.spawns))],
     ['wakes from outside/s', per(rate(now.remote_wakes, before?.remote_wakes))],
@@ -330,7 +337,8 @@ function showOverview(groups) {
     make('td', { class: 'n' }, percent(group.gets)),
     make('td', { class: 'n' + (group.starves > 0.5 ? ' bad' : '') }, percent(group.starves)),
     make('td', { class: 'n wide' }, count(group.queued)),
-    make('td', { class: 'n wide' }, count(group.tasks)),
+    // The first group, main, does not count its tasks.
+    make('td', { class: 'n wide' }, group.name === now.groups[0].name ? '–' : count(group.tasks)),
     make('td', { class: 'graph' }, bar(group)))));
 }
 
