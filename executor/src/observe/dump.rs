@@ -208,7 +208,8 @@ impl Handle {
     ///
     /// The futures in `block_on` are dumped, too, but for the one that polls this method, and so
     /// are the tasks of a [`LocalSet`](crate::LocalSet): see [`tasks`](Self::tasks). If another
-    /// executor polls the set, that executor's waker is called on the dump's thread.
+    /// executor polls the set, that executor's waker is called on the dump's thread. If nobody polls
+    /// the set, its tasks are unanswered.
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
@@ -332,7 +333,9 @@ fn confirm(dumps: &mut [TaskDump], again: Vec<TaskDump>) {
 }
 
 /// Asks these tasks.
-fn ask(shared: &Shared, tasks: Vec<Found>, limit: Duration) -> Vec<TaskDump> {
+fn ask(shared: &Shared, mut tasks: Vec<Found>, limit: Duration) -> Vec<TaskDump> {
+    // Listed futures come last: perhaps nobody polls them for long, and then the dump gives up.
+    tasks.sort_by_key(|found| found.is_future);
     let mut dump = Dump {
         shared,
         answers: Answers::new(),

@@ -131,9 +131,8 @@ pub(crate) enum Stage {
 impl Stage {
     pub(crate) fn new(name: Option<&Cow<'static, str>>, at: &'static Location<'static>) -> Self {
         match name {
-            // Without a list here, the task is most likely in none.
-            Some(name) if scope::lists_tasks() => Self::Named(Box::new((name.clone(), at))),
-            _ => Self::New(at),
+            None => Self::New(at),
+            Some(name) => Self::Named(Box::new((name.clone(), at))),
         }
     }
 

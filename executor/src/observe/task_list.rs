@@ -198,6 +198,8 @@ pub(crate) struct Found {
     pub(crate) id: Id,
     /// The state at the look.
     pub(crate) state: task_header::TaskState,
+    /// Whether it is a listed future.
+    pub(crate) is_future: bool,
     shard: usize,
     place: usize,
 }
@@ -428,6 +430,7 @@ impl TaskList {
                             id: *id,
                             // SAFETY: the shard is locked.
                             state: unsafe { subject.state() },
+                            is_future: matches!(subject, Subject::Future(_)),
                             shard,
                             place,
                         });

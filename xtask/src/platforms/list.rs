@@ -122,6 +122,7 @@ const EMULATED: &[(&str, &[&str])] = &[
         ],
     ),
     ("selvedge-hyper", &["--lib", "--test=http1"]),
+    ("selvedge-top", &["--lib"]),
     ("selvedge-sim", &["--lib"]),
 ];
 
@@ -310,7 +311,7 @@ impl Copy for i32 {}
 
 /// Builds the interpreter, and the object of `NO_THREADS`.
 fn prepare_wasm(work: &Path) -> Result<()> {
-    let root = work.join("wasmi");
+    let root = work.join(format!("wasmi-{WASMI}"));
     if !root.join("bin/wasmi").exists() {
         let mut install = Command::new("cargo");
         install.args([
@@ -321,7 +322,7 @@ fn prepare_wasm(work: &Path) -> Result<()> {
             "--version",
             WASMI,
         ]);
-        // The command needs none of the variables that this workspace's cargo has set.
+        // A flag for this workspace's crates is none for the interpreter's.
         install.current_dir(work).env_remove("RUSTFLAGS");
         install
             .arg("--target-dir")
@@ -596,7 +597,7 @@ pub(super) const PLATFORMS: &[Platform] = &[
             )
         },
         runner: |work| {
-            let wasmi = work.join("wasmi/bin/wasmi");
+            let wasmi = work.join(format!("wasmi-{WASMI}/bin/wasmi"));
             vec![wasmi.display().to_string(), "run".into()]
         },
         prepare: prepare_wasm,

@@ -51,13 +51,15 @@ impl Future {
         }
     }
 
-    /// Polls the future, in the order of `ListedFuture::poll`. Returns whether the poll has taken
-    /// the request.
+    /// Polls the future during a dump, in the order of `ListedFuture::poll`. Returns whether the
+    /// poll has taken the request.
+    ///
+    /// Fails if `end_dump` clears `is_asked` also where a request has come meanwhile.
     fn poll(&self) -> bool {
         self.waiting.keep(&self.waker);
         let request = self.entry.take_request();
-        self.entry.begin_poll();
-        self.entry.end_poll();
+        let before = self.entry.begin_dump();
+        self.entry.end_dump(&before, false);
         request.is_some()
     }
 

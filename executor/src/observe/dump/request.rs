@@ -105,6 +105,17 @@ impl Request {
         entry: &Entry,
         run: impl FnOnce(&dyn Fn(bool)) -> (R, bool),
     ) -> R {
+        /// Answers that the task has ended, if its poll panics: that of a task catches the panic,
+        /// and that of a listed future does not.
+        struct OnPanic<'a>(&'a Request);
+
+        impl Drop for OnPanic<'_> {
+            fn drop(&mut self) {
+                let Request { answers, place } = self.0;
+                answers.state.lock().found.push((*place, Answer::Ended));
+            }
+        }
+
         // Ordering: Relaxed, as in `finish`.
         let is_over = self.answers.is_over.load(Relaxed);
         let outer = (!is_over).then(Stack::here).flatten();
@@ -117,6 +128,7 @@ impl Request {
             let stack = here();
             waits.borrow_mut().push((what, stack));
         };
+        let on_panic = OnPanic(&self);
         let before = entry.begin_dump();
         let (ran, has_ended, has_progressed) =
             coop_budget::watch(&on_wait, |watching: &Watching| {
@@ -129,6 +141,7 @@ impl Request {
                 let (ran, has_ended) = run(&after);
                 (ran, has_ended, progress.get())
             });
+        mem::forget(on_panic);
         let answer = if has_ended {
             Answer::Ended
         } else {

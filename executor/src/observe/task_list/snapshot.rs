@@ -123,7 +123,7 @@ impl Handle {
     /// The futures in `block_on` are in the list, under the name `block_on`, but for the one that
     /// calls this method. A task of a [`LocalSet`](crate::LocalSet) is there from its first poll on,
     /// in the runtime of that poll. Both count as waiting until they are polled, also when they are
-    /// woken. Closures of [`spawn_blocking`](crate::spawn_blocking), and the task that runs the
+    /// woken, but for a wake by a dump. Closures of [`spawn_blocking`](crate::spawn_blocking), and the task that runs the
     /// futures of [`at_exit`](Self::at_exit), are not in the list.
     ///
     /// ```
