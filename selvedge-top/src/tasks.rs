@@ -117,7 +117,10 @@ impl Waits {
 impl Wanted {
     pub(crate) fn parse(text: &str) -> Self {
         let value = |name: &str| query::value(text, name).unwrap_or_default();
-        let number = |name: &str| value(name).parse().ok();
+        let number = |name: &str| {
+            let number = value(name).parse::<u64>().ok();
+            number.map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+        };
         let search: String = value("search").chars().take(MOST_SEARCHED).collect();
         let search = search.to_lowercase();
         let mut words: Vec<String> = Vec::new();
