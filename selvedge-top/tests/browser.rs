@@ -83,7 +83,11 @@ fn task_stall_and_recording_are_found_on_the_page() {
         );
     }
     browser.until("document.getElementById('n-tasks').textContent === '303'");
-    browser.value("ask()");
+    // On a busy machine the tasks may not wait yet when they are asked.
+    while browser.value("ask().then(() => document.querySelector('dialog[open]') === null)") == true
+    {
+        thread::sleep(Duration::from_millis(20));
+    }
     browser.until("document.querySelector('dialog[open]')?.innerText.includes('a mutex')");
     let circle = browser.value("document.getElementById('dialog').innerText");
     let circle = circle.as_str().unwrap();
