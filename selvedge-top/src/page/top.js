@@ -159,12 +159,16 @@ let isPressed = false;
 addEventListener('pointerdown', event => {
   isPressed = event.button === 0 && event.target.closest('tr, li, .row') !== null;
 }, true);
-addEventListener('pointermove', event => { isPressed &&= event.buttons > 0; }, true);
-for (const end of ['pointerup', 'pointercancel', 'blur', 'contextmenu']) {
-  addEventListener(end, () => setTimeout(() => {
-    isPressed = false;
-    show();
-  }), true);
+for (const end of ['pointerup', 'pointercancel', 'contextmenu', 'blur']) {
+  addEventListener(end, event => {
+    // Elements lose the focus, too: a press moves it.
+    if (end !== 'blur' || event.target === window) setTimeout(release);
+  }, true);
+}
+
+function release() {
+  isPressed = false;
+  show();
 }
 
 // Elements of the same key are the same one. Others are by their place.

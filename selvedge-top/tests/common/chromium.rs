@@ -152,7 +152,8 @@ impl Browser {
 
     /// Waits until an expression is true. After the time limit, fails with the page's text.
     pub fn until(&mut self, expression: &str) {
-        let limit = super::LIMIT.as_millis();
+        // Before the answer itself is overdue.
+        let limit = super::LIMIT.as_millis() / 2;
         let wait = format!(
             "new Promise(done => {{ \
                const end = Date.now() + {limit}; \
