@@ -102,7 +102,7 @@ const EMULATED: &[(&str, &[&str])] = &[
     ("task-trace", &["--lib"]),
     ("worker-queue", &["--lib"]),
     ("sched-group", &["--lib"]),
-    ("sched-monitor", &["--lib", "--test=stack"]),
+    ("sched-monitor", &["--lib"]),
     ("process-scheduler", &["--lib"]),
     ("process-cluster", &["--lib", "--test=cluster"]),
     ("blocking-fs", &["--lib", "--test=part", "--test=pool"]),
@@ -140,24 +140,14 @@ const PARTS: &[(&str, &[&str])] = &[
     ("process-cluster", &["--lib"]),
 ];
 
-const SKIPPED: &[(&str, &[&str])] = &[
-    (
-        "starts another program of the platform, which this kernel does not run",
-        &[
-            "blocks::tests",
-            "a_count_that_reaches_the_sign_bit_aborts",
-            "program_",
-        ],
-    ),
-    (
-        "interrupts system calls, or code that the emulator is amid translating",
-        &[
-            "captures_in_a_storm_of_allocations_name_the_function",
-            "read_interrupted_by_a_capture_begins_again",
-            "signal_of_another_sender_reaches_the_previous_handler",
-        ],
-    ),
-];
+const SKIPPED: &[(&str, &[&str])] = &[(
+    "starts another program of the platform, which this kernel does not run",
+    &[
+        "blocks::tests",
+        "a_count_that_reaches_the_sign_bit_aborts",
+        "program_",
+    ],
+)];
 
 /// A linker for Windows.
 const MINGW: Packages = Packages {
