@@ -208,8 +208,8 @@ impl Handle {
     ///
     /// The futures in `block_on` are dumped, too, but for the one that polls this method, and so
     /// are the tasks of a [`LocalSet`](crate::LocalSet): see [`tasks`](Self::tasks). If another
-    /// executor polls the set, that executor's waker is called on the dump's thread. If nobody polls
-    /// the set, its tasks are unanswered.
+    /// executor polls the set, that executor's waker is called on the dump's thread. If nobody
+    /// polls the set, its tasks are unanswered.
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
