@@ -568,8 +568,7 @@ pub(super) const PLATFORMS: &[Platform] = &[
     },
     Platform {
         name: "wasm",
-        what: "WebAssembly with WASI, with one thread and without sockets, checked, and parts \
-               tested in an interpreter",
+        what: "WebAssembly with WASI and one thread, checked, and parts tested in an interpreter",
         targets: &["wasm32-wasip1"],
         packages: &[Packages {
             folder: "wasm",
