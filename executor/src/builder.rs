@@ -556,10 +556,10 @@ impl Builder {
     /// by default.
     ///
     /// Without a list this costs a branch in each poll of a `block_on` and of a local task. With a
-    /// list, each task has about 220 bytes more, and a local one some more. The spawn and the end of a
-    /// task each take a lock that few threads share; the first poll of a `block_on` or of a local
-    /// task and its end do so, too, and each such poll takes a lock of its own. Each poll of a task
-    /// adds to a count, and reads the clock twice.
+    /// list, each task has about 220 bytes more, and a local one some more. The spawn and the end
+    /// of a task each take a lock that few threads share; the first poll of a `block_on` or of a
+    /// local task and its end do so, too, and each such poll takes a lock of its own. Each poll of
+    /// a task adds to a count, and reads the clock twice.
     ///
     /// The environment turns the list on, too, by `SELVEDGE_OBSERVE=list`: see
     /// [`observe`](Self::observe).

@@ -59,7 +59,7 @@ macro_rules! cases {
     };
 }
 
-const LONG: Duration = Duration::from_secs(3_600);
+const LONG: Duration = Duration::from_secs(3_650);
 
 fn sync_cases() -> Vec<Case> {
     cases! {
@@ -154,10 +154,10 @@ fn sync_cases() -> Vec<Case> {
 
 fn time_and_task_cases() -> Vec<Case> {
     cases! {
-        ["a timer, which ends in 3"] => {
+        ["a timer, which ends in 36"] => {
             time::sleep(LONG).await;
         }
-        ["a timer, which ends in 3"] => {
+        ["a timer, which ends in 36"] => {
             let mut ticks = time::interval_at(time::Instant::now() + LONG, LONG);
             ticks.tick().await;
         }

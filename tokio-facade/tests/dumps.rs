@@ -11,7 +11,7 @@ use tokio::{
 
 type Waits = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-const LONG: Duration = Duration::from_secs(3_600);
+const LONG: Duration = Duration::from_secs(3_650);
 
 macro_rules! cases {
     ($($what:literal => $code:block)*) => {
@@ -49,8 +49,8 @@ fn cases() -> Vec<(&'static str, Waits)> {
             let _ = receive.changed().await;
         }
         "a notification of a notify 0x" => { Notify::new().notified().await; }
-        "a timer, which ends in 3" => { sleep(LONG).await; }
-        "a timer, which ends in 3" => {
+        "a timer, which ends in 36" => { sleep(LONG).await; }
+        "a timer, which ends in 36" => {
             interval_at(tokio::time::Instant::now() + LONG, LONG).tick().await;
         }
         "a timer, which ends in" => { let _ = timeout(LONG, std::future::pending::<()>()).await; }

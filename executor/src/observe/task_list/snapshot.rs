@@ -121,10 +121,10 @@ impl Handle {
     /// of tasks take these locks, too. The method holds each lock for a few nanoseconds a task.
     ///
     /// The futures in `block_on` are in the list, under the name `block_on`, but for the one that
-    /// calls this method. A task of a [`LocalSet`](crate::LocalSet) is there from its first poll on,
-    /// in the runtime of that poll. Both count as waiting until they are polled, also when they are
-    /// woken, but for a wake by a dump. Closures of [`spawn_blocking`](crate::spawn_blocking), and the task that runs the
-    /// futures of [`at_exit`](Self::at_exit), are not in the list.
+    /// calls this method. A task of a [`LocalSet`](crate::LocalSet) is there from its first poll
+    /// on, in the runtime of that poll. Both count as waiting until they are polled, also when they
+    /// are woken, but for a wake by a dump. Closures of [`spawn_blocking`](crate::spawn_blocking),
+    /// and the task that runs the futures of [`at_exit`](Self::at_exit), are not in the list.
     ///
     /// ```
     /// use selvedge_executor::TaskState;
