@@ -84,7 +84,8 @@ pub(super) struct Unwinder {
     modules: machine::Unwinder<Vec<u8>>,
     cache: machine::Cache,
     /// How many modules the loader had loaded, and how many it had unloaded, at the last `refresh`.
-    version: (u64, u64),
+    /// A loader that does not count says zero.
+    version: Option<(u64, u64)>,
 }
 
 impl Unwinder {
@@ -92,7 +93,7 @@ impl Unwinder {
         Self {
             modules: machine::Unwinder::new(),
             cache: machine::Cache::new(),
-            version: (0, 0),
+            version: None,
         }
     }
 
@@ -147,8 +148,8 @@ impl Unwinder {
 
 /// The version that the unwinder knows (`known`), and the loader's answer.
 struct Search {
-    known: (u64, u64),
-    version: (u64, u64),
+    known: Option<(u64, u64)>,
+    version: Option<(u64, u64)>,
     found: Vec<Found>,
 }
 
@@ -182,7 +183,7 @@ unsafe extern "C" fn visit(info: *mut dl_phdr_info, size: size_t, search: *mut c
     // SAFETY: the loader passes a valid pointer.
     let info = unsafe { &*info };
     if size >= size_of::<dl_phdr_info>() {
-        search.version = (info.dlpi_adds, info.dlpi_subs);
+        search.version = Some((info.dlpi_adds, info.dlpi_subs));
         if search.version == search.known {
             return 1; // Nothing has changed: no further call.
         }
