@@ -124,10 +124,11 @@ mod linux {
     impl Scheduling {
         fn of_this_thread() -> Option<Self> {
             let mut param = parameters(0);
+            // musl has functions of these names, which do nothing but fail.
             // SAFETY: 0 is this thread. There is no other premise.
-            let policy = unsafe { libc::sched_getscheduler(0) };
+            let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) } as c_int;
             // SAFETY: 0 is this thread, and `param` is valid to write.
-            let error = unsafe { libc::sched_getparam(0, &raw mut param) };
+            let error = unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut param) };
             // SAFETY: 0 is this thread. There is no other premise.
             let nice = unsafe { libc::getpriority(PRIO_PROCESS, 0) };
             (policy >= 0 && error == 0).then_some(Self {
@@ -162,8 +163,9 @@ mod linux {
                 return;
             }
             let param = parameters(self.priority);
+            let call = libc::SYS_sched_setscheduler;
             // SAFETY: 0 is this thread, and `param` is valid to read.
-            unsafe { libc::sched_setscheduler(0, self.policy, &raw const param) };
+            unsafe { libc::syscall(call, 0, self.policy, &raw const param) };
             // SAFETY: 0 is this thread. There is no other premise.
             unsafe { libc::setpriority(PRIO_PROCESS, 0, self.nice) };
         }

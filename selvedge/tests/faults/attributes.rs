@@ -66,9 +66,11 @@ fn pin() {
 /// Changes this thread's scheduling policy. If the process is root's, which may lower a niceness
 /// again, also raises this thread's niceness.
 fn lower_priority() {
-    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: a `sched_param` consists of integers, for which zeros are valid.
+    let parameters: libc::sched_param = unsafe { mem::zeroed() };
+    let call = libc::SYS_sched_setscheduler;
     // SAFETY: 0 is this thread, and the parameters are valid to read.
-    let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
+    let set = unsafe { libc::syscall(call, 0, libc::SCHED_BATCH, &raw const parameters) };
     assert_eq!(set, 0);
     // SAFETY: `geteuid` has no premise.
     if unsafe { libc::geteuid() } == 0 {
