@@ -1,5 +1,5 @@
 //! Runtimes of one thread, in a process that need not have another one: on WebAssembly, too.
-#![cfg(all(feature = "net", feature = "macros"))]
+#![cfg(all(feature = "fs", feature = "net", feature = "macros"))]
 
 use selvedge::{
     Builder, LocalRuntime, Runtime, spawn_local,
@@ -137,14 +137,19 @@ fn select_and_locks_work() {
     });
 }
 
-/// Without threads, a blocking closure is cancelled, and a runtime of several threads is an error.
+/// Without threads, a blocking closure is cancelled, an operation of a file fails, and a runtime of
+/// several threads is an error.
 #[test]
 fn what_needs_another_thread_says_so() {
+    let file = runtime().block_on(selvedge::fs::read("no such file"));
+    let file = file.unwrap_err().kind();
     let blocking = runtime().block_on(async { task::spawn_blocking(|| 7).await });
     let threads = Builder::new().workers(2).build();
     if HAS_THREADS {
         assert_eq!((blocking.unwrap(), threads.is_ok()), (7, true));
+        assert_eq!(file, ErrorKind::NotFound);
     } else {
+        assert_eq!(file, ErrorKind::Other);
         assert!(blocking.unwrap_err().is_cancelled());
         assert_eq!(threads.unwrap_err().kind(), ErrorKind::Unsupported);
     }
