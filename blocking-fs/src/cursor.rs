@@ -19,7 +19,8 @@
 //! 6. A job of [`Cursor::run_beside`] needs neither the file's position nor the rest of the state.
 //!    It has no kind, runs beside any job, and is counted in `beside`. A task starts such a job
 //!    once every write has ended. The job does not wait for a read, which may last for ever (a
-//!    pipe, a terminal).
+//!    pipe, a terminal). On Windows it starts once every job has ended: there the system makes each
+//!    call wait for the others of the same file, on a thread that another file could use.
 //! 7. Reads that follow each other are a *stream* (`read_ahead.rs`). A read job begins it, and
 //!    changes its kind to [`Kind::Ahead`] in the same critical section. Then the job only appends
 //!    bytes to the stream, by calls that leave the kernel's position alone. The task that reads may
@@ -449,7 +450,11 @@ impl Cursor {
         reports: bool,
         job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let beside = self.when(State::is_settled, |mut state| {
+        let may_begin = match cfg!(windows) {
+            true => State::is_idle,
+            false => State::is_settled,
+        };
+        let beside = self.when(may_begin, |mut state| {
             let error = state.write_error.take_if(|_| reports);
             error.map_or_else(|| Ok(self.enter_beside(state)), Err)
         });
@@ -748,6 +753,11 @@ fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
 fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
     let ahead = shared.lock().ahead.len() as i64;
     if ahead == 0 {
+        return Ok(());
+    }
+    // On Windows a seek of a pipe may succeed, and do nothing. Metadata are of files on disks
+    // alone.
+    if cfg!(windows) && file.metadata().is_err() {
         return Ok(());
     }
     match file.seek(SeekFrom::Current(-ahead)) {

@@ -97,6 +97,7 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// operation that needs the file's position waits for that read. Such operations are a read, a
 /// write, a seek, [`set_len`](Self::set_len), [`try_clone`](Self::try_clone),
 /// [`into_std`](Self::into_std). The other operations do not: they wait for earlier writes alone.
+/// On Windows they wait for that read, too.
 pub struct File {
     pub(super) cursor: Cursor,
     limit: usize,
@@ -482,7 +483,12 @@ impl From<fs::File> for File {
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("File").field(self.cursor.file()).finish()
+        // On Windows std would ask the system for the path, which waits for a read of the file.
+        #[cfg(windows)]
+        let file = std::os::windows::io::AsRawHandle::as_raw_handle(self.cursor.file());
+        #[cfg(not(windows))]
+        let file = self.cursor.file();
+        f.debug_tuple("File").field(&file).finish()
     }
 }
 

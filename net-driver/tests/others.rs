@@ -5,12 +5,15 @@ mod support;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use net_driver::{
     Driver, Interest,
-    net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixSocket, UnixStream, unix::pipe},
+    net::{
+        AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixSocket, UnixStream,
+        unix::{SocketAddr, pipe},
+    },
     time,
 };
 use std::{
     fs::File,
-    future::Future,
+    future::{Future, poll_fn},
     io::{self, ErrorKind, Read, Write},
     os::{
         fd::{AsFd, AsRawFd, RawFd},
@@ -107,6 +110,37 @@ fn abstract_name_of_a_receiver_gets_datagrams() {
         let mut to = [0; 8];
         assert_eq!(receiver.recv(&mut to).unwrap(), 1);
         assert_eq!(receiver.recv(&mut to).unwrap(), 2);
+    });
+}
+
+/// Fails if a receive or an accept loses the abstract name of the other side.
+#[test]
+fn abstract_name_of_a_sender_is_received() {
+    let (name, receivers) = (abstract_name("sender"), abstract_name("received"));
+    let is_senders = |from: &SocketAddr| from.as_abstract_name() == Some(&name.as_bytes()[1..]);
+    run(async {
+        let receiver = UnixDatagram::bind(&receivers).unwrap();
+        let sender = UnixDatagram::bind(&name).unwrap();
+        for _ in 0..4 {
+            sender.send_to(b"a", &receivers).await.unwrap();
+        }
+        let (mut bytes, mut to) = (Vec::with_capacity(8), [0; 8]);
+        let from = receiver.recv_from(&mut to).await.unwrap().1;
+        assert!(is_senders(&from));
+        let from = receiver.recv_buf_from(&mut bytes).await.unwrap().1;
+        assert!(is_senders(&from));
+        let from = receiver.try_recv_buf_from(&mut bytes).unwrap().1;
+        assert!(is_senders(&from));
+        let mut buf = task_io::ReadBuf::new(&mut to);
+        let from = poll_fn(|cx| receiver.poll_recv_from(cx, &mut buf)).await;
+        assert!(is_senders(&from.unwrap()));
+        drop(sender);
+
+        let listener = UnixListener::bind(abstract_name("accepts")).unwrap();
+        let client = UnixSocket::new_stream().unwrap();
+        client.bind(&name).unwrap();
+        let _client = client.connect(abstract_name("accepts")).await.unwrap();
+        assert!(is_senders(&listener.accept().await.unwrap().1));
     });
 }
 

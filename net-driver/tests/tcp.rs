@@ -99,6 +99,27 @@ fn long_transfer_arrives_whole_through_short_writes() {
     });
 }
 
+/// Fails if a peer's urgent byte is outside of the stream, where it keeps a wait busy for ever.
+#[cfg(windows)]
+#[test]
+fn urgent_byte_is_read_like_any_other() {
+    run(async {
+        let (accepted, client) = pair().await;
+        let (listener, at) = listen().await;
+        let connected = TcpStream::connect(at).await.unwrap();
+        let server = listener.accept().await.unwrap().0.into_std().unwrap();
+        let (adopted, other) = pair().await;
+        let adopted = TcpStream::from_std(adopted.into_std().unwrap()).unwrap();
+        for (mut stream, peer) in [(accepted, client), (connected, server), (adopted, other)] {
+            let sent = socket2::SockRef::from(&peer).send_out_of_band(b"u");
+            assert_eq!(sent.unwrap(), 1);
+            let mut to = [0; 8];
+            assert_eq!(stream.read(&mut to).await.unwrap(), 1);
+            assert_eq!(to[0], b'u');
+        }
+    });
+}
+
 #[test]
 fn half_closed_stream_still_writes() {
     run(async {

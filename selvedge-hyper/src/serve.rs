@@ -541,6 +541,12 @@ impl Accept {
 /// Returns whether the listener itself has failed. Any other error comes from a single connection,
 /// or from a shortage, for example of descriptors.
 fn is_fatal(error: &io::Error) -> bool {
-    use libc::{EBADF, EINVAL, ENOTSOCK};
-    matches!(error.raw_os_error(), None | Some(EBADF | EINVAL | ENOTSOCK))
+    #[cfg(unix)]
+    const CODES: [i32; 3] = [libc::EBADF, libc::EINVAL, libc::ENOTSOCK];
+    /// `WSAEBADF`, `WSAEINVAL` and `WSAENOTSOCK`.
+    #[cfg(windows)]
+    const CODES: [i32; 3] = [10_009, 10_022, 10_038];
+    error
+        .raw_os_error()
+        .is_none_or(|code| CODES.contains(&code))
 }

@@ -131,6 +131,12 @@ fn accept(listener: BorrowedHandle<'_>) -> io::Result<Accepted> {
         }
         // SAFETY: the call opened the descriptor, and no other code knows it.
         let fd = unsafe { OwnedHandle::from_raw_fd(fd) };
+        // macOS accepts a connection that the peer has reset meanwhile, without an address.
+        #[cfg(target_vendor = "apple")]
+        // SAFETY: `len` is valid to read.
+        if unsafe { *len } == 0 {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
         #[cfg(target_vendor = "apple")]
         super::set_flags(fd.as_raw_fd())?;
         Ok(fd)
@@ -139,8 +145,8 @@ fn accept(listener: BorrowedHandle<'_>) -> io::Result<Accepted> {
     unsafe { SockAddr::try_init(accept) }
 }
 
-/// Takes a connection from the queue of `listener`, and makes the socket non-blocking. No process
-/// inherits it.
+/// Takes a connection from the queue of `listener`, and makes the socket non-blocking, and one that
+/// no process inherits. A process that another thread starts between these calls inherits it.
 #[cfg(windows)]
 fn accept(listener: BorrowedHandle<'_>) -> io::Result<Accepted> {
     let (socket, address) = socket2::SockRef::from(&listener).accept()?;

@@ -45,7 +45,7 @@
 //! ```
 //!
 //! # Systems
-//! On Linux one call of `recvmmsg` or `sendmmsg` moves up to 64 datagrams. On other Unix systems
+//! On Linux one call of `recvmmsg` or `sendmmsg` moves up to 64 datagrams. On other systems
 //! each datagram is a call of its own. In both cases the first error ends the batch: the operation
 //! returns how many datagrams went before, and the next operation reports the error.
 //!

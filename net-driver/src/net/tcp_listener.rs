@@ -68,7 +68,8 @@ impl TcpSocket {
 }
 
 impl TcpListener {
-    /// Listens at the first of the addresses that can be bound, with `SO_REUSEADDR`.
+    /// Listens at the first of the addresses that can be bound, with `SO_REUSEADDR` on
+    /// Unix.
     ///
     /// # Errors
     /// The error for the last address, or the error of the lookup.
@@ -97,6 +98,7 @@ impl TcpListener {
     #[track_caller]
     pub fn from_std(listener: net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
+        super::keep_urgent(&listener);
         Self::new(listener, Removal::Deregister)
     }
 

@@ -51,14 +51,17 @@ impl TcpSocket {
     }
 
     fn new(domain: Domain) -> io::Result<Self> {
+        let socket = super::socket(domain, Type::STREAM)?;
+        super::keep_urgent(&socket);
         Ok(Self {
-            socket: super::socket(domain, Type::STREAM)?,
+            socket,
             removal: Removal::ByClose,
         })
     }
 
     /// Takes over a socket of std. The socket may have begun to connect.
     pub fn from_std_stream(stream: net::TcpStream) -> Self {
+        super::keep_urgent(&stream);
         Self {
             socket: stream.into(),
             // The caller may have a clone of the stream. Then the close of this descriptor would

@@ -116,6 +116,7 @@ impl TcpStream {
     #[track_caller]
     pub fn from_std(stream: net::TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
+        super::keep_urgent(&stream);
         let ready = Ready::READABLE | Ready::WRITABLE;
         let source = Source::new(stream, ready, Removal::Deregister)?;
         Ok(Self::accepted(source))
@@ -132,10 +133,19 @@ impl TcpStream {
     /// Waits until `stream`, which has begun to connect, is connected.
     pub(crate) async fn connected(stream: net::TcpStream, removal: Removal) -> io::Result<Self> {
         let source = Source::new(stream, Ready::EMPTY, removal)?;
-        source.ready(Interest::WRITABLE).await?;
-        match source.io().take_error()? {
-            Some(error) => Err(error),
-            None => Ok(Self::accepted(source)),
+        loop {
+            let seen = source.registration().ready(Interest::WRITABLE).await?;
+            if let Some(error) = source.io().take_error()? {
+                return Err(error);
+            }
+            // On Windows an event may come for nothing while the socket still connects. Elsewhere a
+            // peer that is gone again is `NotConnected` too.
+            let is_early = |error: io::Error| error.kind() == io::ErrorKind::NotConnected;
+            if !cfg!(windows) || !source.io().peer_addr().is_err_and(is_early) {
+                return Ok(Self::accepted(source));
+            }
+            let registration = source.registration();
+            registration.clear_for_user(seen, Interest::WRITABLE)?;
         }
     }
 

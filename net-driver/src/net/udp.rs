@@ -201,7 +201,7 @@ impl UdpSocket {
     }
 
     /// Receives a datagram from the connected address. The part that does not fit into `to` is
-    /// lost.
+    /// lost. On Windows that is an error.
     ///
     /// # Errors
     /// If the other side has refused an earlier datagram.

@@ -145,10 +145,9 @@ impl UnixListener {
 
     fn adopt(&self, (socket, from): Accepted) -> io::Result<(UnixStream, SocketAddr)> {
         let stream = net::UnixStream::from(socket);
-        // `as_unix` returns `None` for an address without a name.
-        let from = from.as_unix().map_or_else(|| stream.peer_addr(), Ok)?;
+        let from = address::from_socket2(&from)?;
         let source = self.source.adopt(stream)?;
-        Ok((UnixStream::accepted(source), from.into()))
+        Ok((UnixStream::accepted(source), from))
     }
 
     /// Returns the address at which this socket listens.

@@ -10,7 +10,10 @@
 //! ```
 //!
 //! The system calls the handler on a thread of its own, so the handler may wait for locks, and may
-//! wake the thread of the listeners (the module `listener`) by any means.
+//! wake the thread of the listeners (the module `listener`) by any means. While a handler runs, the
+//! system holds a lock that the call which installs a handler needs. So no lock that the handler
+//! takes is held during that call. A handler that has taken the end of the console never returns.
+//! So there is one handler for all events, and no later listener installs one.
 use super::listener::{Listener, Slot, lock};
 use std::{
     fmt,
@@ -35,26 +38,35 @@ static SLOTS: [Slot; CTRL_SHUTDOWN_EVENT as usize + 1] =
 /// The thread that wakes the listeners, once it is started. It stays if the handler is refused.
 static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
 
-/// Makes a listener for an event. The first listener for an event installs the handler for it.
+/// Whether the handler is installed. The handler does not take this lock.
+static IS_INSTALLED: Mutex<bool> = Mutex::new(false);
+
+/// Makes a listener for an event. The first listener installs the handler, and the first one for an
+/// event makes the handler take that event.
 fn listener(event: u32) -> io::Result<Listener> {
+    install()?;
     let slot = &SLOTS[event as usize];
-    let mut has_handler = lock(&slot.has_handler);
-    if !*has_handler {
-        let mut thread = lock(&THREAD);
-        if thread.is_none() {
-            let builder = thread::Builder::new().name("signals".into());
-            *thread = Some(builder.spawn(wake_listeners)?.thread().clone());
-        }
-        drop(thread);
-        // One handler more has the same effect: the first of them takes the event.
-        // SAFETY: the handler has the signature that the system asks for.
-        if unsafe { SetConsoleCtrlHandler(Some(handle), 1) } == 0 {
-            return Err(io::Error::last_os_error());
-        }
-        *has_handler = true;
-    }
-    drop(has_handler);
+    *lock(&slot.has_handler) = true;
     Ok(Listener::new(slot, ("console event", event)))
+}
+
+fn install() -> io::Result<()> {
+    let mut is_installed = lock(&IS_INSTALLED);
+    if *is_installed {
+        return Ok(());
+    }
+    let mut thread = lock(&THREAD);
+    if thread.is_none() {
+        let builder = thread::Builder::new().name("signals".into());
+        *thread = Some(builder.spawn(wake_listeners)?.thread().clone());
+    }
+    drop(thread);
+    // SAFETY: the handler has the signature that the system asks for.
+    if unsafe { SetConsoleCtrlHandler(Some(handle), 1) } == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    *is_installed = true;
+    Ok(())
 }
 
 fn wake_listeners() {
@@ -74,7 +86,7 @@ unsafe extern "system" fn handle(event: u32) -> BOOL {
     if let Some(thread) = &*lock(&THREAD) {
         thread.unpark();
     }
-    if event >= CTRL_CLOSE_EVENT {
+    if matches!(event, CTRL_CLOSE_EVENT | CTRL_SHUTDOWN_EVENT) {
         // The system ends the process when the handler returns, or after some seconds. Until then
         // the listeners have time.
         loop {
@@ -178,9 +190,17 @@ mod tests {
 
     #[test]
     fn event_without_a_listener_is_left_to_the_system() {
-        assert!(!handled(CTRL_LOGOFF_EVENT));
+        assert!(!handled(CTRL_SHUTDOWN_EVENT));
         assert!(!handled(3), "no event has this number");
         assert!(!handled(u32::MAX));
+    }
+
+    /// A service receives the end of each user's session, and goes on.
+    #[test]
+    fn end_of_a_session_returns_to_the_system() {
+        let mut ended = ctrl_logoff().unwrap();
+        assert!(handled(CTRL_LOGOFF_EVENT));
+        Driver::new(1).park(0).block_on(ended.recv());
     }
 
     #[test]

@@ -64,6 +64,9 @@ const MODE: PollMode = if ONE_SHOT {
 /// The number of events for which a new driver has room. A wait for more events makes more room.
 const FIRST_CAPACITY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
+/// The longest wait: macOS refuses one of 69 years. A wait may end early.
+const LONGEST: Duration = Duration::from_secs(1_000_000);
+
 pub(crate) struct Portable {
     poller: polling::Poller,
     is_woken: AtomicBool,
@@ -119,13 +122,7 @@ impl Sys for Portable {
             return Err(io::Error::from_raw_os_error(NO_HANDLE));
         }
         let mut sources = self.lock_sources();
-        // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
-        // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
-        // false. The owner of an `AsyncFd`'s descriptor may close it earlier, by safe code.
-        // `polling` keeps the number alone, and only passes it to the kernel. A closed number is an
-        // error of the kernel, and the events of another owner's descriptor are spurious ones (rule
-        // 2 of `sys.rs`). So memory is safe whichever number this is.
-        let added = unsafe { self.poller.add_with_mode(fd, interest, MODE) };
+        let added = self.add(fd, interest);
         let is_registered = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
         if added.as_ref().is_err_and(|error| !is_registered(error)) {
             // `polling` may keep an entry for a number that the kernel has refused. This call fails
@@ -177,9 +174,16 @@ impl Sys for Portable {
             return Ok(());
         }
         let event = Event::new(key(token), wanted.is_readable(), wanted.is_writable());
-        self.modify(*fd, event)?;
+        let mut armed = self.modify(*fd, event);
+        if cfg!(windows) && armed.is_err() {
+            // After a refusal `polling` takes each later arming of this registration for one that
+            // the system has yet to answer. So the next one says that all is well, and no event
+            // comes. A new registration has no such past.
+            let _ = self.delete(*fd);
+            armed = self.add(*fd, event);
+        }
         self.call_waiter();
-        Ok(())
+        armed
     }
 
     fn wait(
@@ -203,7 +207,9 @@ impl Sys for Portable {
                 *events = Events::with_capacity(max);
             }
             self.begin_wait();
-            let waited = self.poller.wait(events, limit);
+            let waited = self
+                .poller
+                .wait(events, limit.map(|limit| limit.min(LONGEST)));
             // Ordering: Relaxed. An arming that misses it ends a later wait for nothing.
             self.is_waiting.store(false, Relaxed);
             // Ordering: SeqCst pairs with `wake`. If this wait took the notification of a wake,
@@ -273,6 +279,20 @@ impl Portable {
                 let _ = self.poller.notify();
             }
         }
+    }
+
+    /// Adds a number, which is not that of an invalid handle.
+    fn add(&self, fd: Fd, interest: Event) -> io::Result<()> {
+        // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
+        // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
+        // false.
+        // On Unix the owner of an `AsyncFd`'s descriptor may close it earlier, by safe code.
+        // `polling` keeps the number alone there, and only passes it to the kernel. A closed number
+        // is an error of the kernel, and the events of another owner's descriptor are spurious ones
+        // (rule 2 of `sys.rs`). So memory is safe whichever number this is.
+        // Windows has no `AsyncFd`. A socket that is closed while `polling` has armed it would
+        // block the thread that waits, in `polling`.
+        unsafe { self.poller.add_with_mode(fd, interest, MODE) }
     }
 
     fn modify(&self, fd: Fd, interest: Event) -> io::Result<()> {

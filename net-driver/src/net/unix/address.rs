@@ -42,6 +42,17 @@ pub(crate) fn to_socket2(address: &SocketAddr) -> io::Result<SockAddr> {
 
 /// Converts an address of socket2.
 pub(crate) fn from_socket2(address: &SockAddr) -> io::Result<SocketAddr> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        #[cfg(target_os = "android")]
+        use std::os::android::net::SocketAddrExt;
+        #[cfg(target_os = "linux")]
+        use std::os::linux::net::SocketAddrExt;
+
+        if let Some(name) = address.as_abstract_namespace() {
+            return net::SocketAddr::from_abstract_name(name).map(SocketAddr::from);
+        }
+    }
     // `as_unix` returns `None` for an address without a name. The empty path makes such an address.
     let address = address.as_unix();
     let address = address.map_or_else(|| net::SocketAddr::from_pathname(""), Ok);

@@ -12,6 +12,7 @@ use std::{
 /// # net_driver::Driver::new(1).park(0).block_on(async {
 /// let (one, _other) = net_driver::net::UnixStream::pair()?;
 /// let peer: net_driver::net::unix::UCred = one.peer_cred()?;
+/// # #[cfg(target_os = "linux")]
 /// assert_eq!(peer.pid(), Some(std::process::id() as i32));
 /// println!("user {}, group {}", peer.uid(), peer.gid());
 /// # std::io::Result::Ok(())
