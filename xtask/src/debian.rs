@@ -28,7 +28,8 @@ pub struct Packages {
     pub others: &'static [&'static str],
 }
 
-/// The oldest compiler, which runs on x86-64, and those of its libraries that few machines have.
+/// The oldest compiler, which runs on x86-64, those of its libraries that few machines have, and a
+/// linker.
 pub const OLDEST_RUST: Packages = Packages {
     folder: "rust",
     rust: &[
@@ -43,6 +44,7 @@ pub const OLDEST_RUST: Packages = Packages {
         "libllvm19",
         "libpcre3",
         "libssh2-1",
+        "lld-19",
     ],
 };
 

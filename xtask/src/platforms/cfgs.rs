@@ -1,45 +1,46 @@
 //! The files with code that a platform has and x86-64 Linux has not, or the other way round.
 use anyhow::{Context, Result};
+use proc_macro2::TokenTree;
 use project::{
     source::closing,
     workspace::{Package, output_of},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
+    path::{Path, PathBuf},
     process::Command,
 };
-use syn::{Lit, Meta, Token, parse::Parser, punctuated::Punctuated};
-use walkdir::WalkDir;
+use syn::{
+    Attribute, Expr, Item, Lit, Meta, Token, parse::Parser, parse_quote, punctuated::Punctuated,
+};
 
 /// The target of the machine that runs all tests.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// The cfgs that the compiler sets for a target.
-pub(super) struct Cfgs(BTreeSet<String>);
+/// The cfgs that are set for a target.
+struct Cfgs(BTreeSet<String>);
 
 impl Cfgs {
-    pub(super) fn of(target: &str) -> Result<Self> {
+    /// Returns the cfgs that the compiler sets, and those of `further`.
+    fn of(target: &str, further: &[&str]) -> Result<Self> {
         let mut rustc = Command::new("rustc");
         let said = output_of(rustc.args(["--print", "cfg", "--target", target]))?;
-        Ok(Self(said.lines().map(str::to_owned).collect()))
+        let all = said.lines().chain(further.iter().copied());
+        Ok(Self(all.map(str::to_owned).collect()))
     }
 
-    /// Returns whether a predicate holds, with all features. No test is built, nor a model.
+    /// Returns whether a predicate holds. No test is built, nor a model. All features are on but
+    /// `std`, which is on if `further` has it.
     fn holds(&self, predicate: &Meta) -> Result<bool> {
         let name = |of: &Meta| of.path().get_ident().map(ToString::to_string);
         let name = name(predicate).context("a name")?;
         Ok(match predicate {
             Meta::Path(_) => self.0.contains(&name),
-            Meta::NameValue(_) if name == "feature" => true,
-            Meta::NameValue(pair) => {
-                let syn::Expr::Lit(value) = &pair.value else {
-                    return Ok(false);
-                };
-                matches!(&value.lit, Lit::Str(text) if {
-                    self.0.contains(&format!("{name}={:?}", text.value()))
-                })
-            }
+            Meta::NameValue(pair) => text(&pair.value).is_some_and(|value| {
+                let is_feature = name == "feature" && value != "std";
+                is_feature || self.0.contains(&format!("{name}={value:?}"))
+            }),
             Meta::List(list) => {
                 let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
                 let parts = parser.parse2(list.tokens.clone())?;
@@ -53,40 +54,183 @@ impl Cfgs {
             }
         })
     }
+
+    /// Returns the values of predicates.
+    fn values(&self, predicates: &[Meta]) -> Result<Vec<bool>> {
+        let values = predicates.iter().map(|predicate| self.holds(predicate));
+        values.collect()
+    }
+
+    /// Returns whether a file is compiled.
+    fn compiles(&self, source: &Source) -> Result<bool> {
+        Ok(!self.values(&source.when)?.contains(&false))
+    }
 }
 
-/// Returns the files of the packages that have a `cfg` whose value on the targets is another one
-/// than on x86-64 Linux: for each package, the paths in its folder.
-pub(super) fn files<'a>(
-    packages: &[&'a Package],
-    targets: &[&str],
-) -> Result<BTreeMap<&'a str, Vec<String>>> {
-    let host = Cfgs::of(HOST)?;
-    let targets = targets.iter().map(|target| Cfgs::of(target));
-    let targets = targets.collect::<Result<Vec<_>>>()?;
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+/// A source file of a library.
+pub(super) struct Source {
+    package: String,
+    /// The path in the package's folder.
+    file: PathBuf,
+    /// The file is compiled where all of these predicates hold. They are those of its `mod` item,
+    /// and of the `mod` items of the modules around it.
+    when: Vec<Meta>,
+    /// The predicates in the file.
+    inside: Vec<Meta>,
+}
+
+/// Returns the source files of the packages' libraries.
+pub(super) fn sources(packages: &[&Package]) -> Result<Vec<Source>> {
+    let mut found = Vec::new();
     for package in packages {
         let folder = package.manifest_path.parent().context("a folder")?;
-        for entry in WalkDir::new(folder.join("src")).sort_by_file_name() {
-            let path = entry?.into_path();
-            let file = path.strip_prefix(folder)?.display().to_string();
-            let is_test = ["tests", "models"].iter().any(|word| file.contains(word));
-            if is_test || path.extension().is_none_or(|end| end != "rs") {
-                continue;
-            }
-            for predicate in predicates(&fs::read_to_string(&path)?) {
-                let meta = syn::parse_str::<Meta>(&predicate);
-                let meta = meta.with_context(|| format!("{}: {predicate}", path.display()))?;
-                let here = host.holds(&meta)?;
-                let mut there = targets.iter().map(|target| target.holds(&meta));
-                if there.any(|there| there.is_ok_and(|there| there != here)) {
-                    found.entry(&*package.name).or_default().push(file);
-                    break;
-                }
+        let mut reader = Reader {
+            package: &package.name,
+            folder,
+            found: Vec::new(),
+        };
+        let root = package.lib().context("a library")?;
+        reader.read(root, root.parent().context("a folder")?, &[])?;
+        found.extend(reader.found);
+    }
+    Ok(found)
+}
+
+/// Returns the files that one of the targets compiles, and whose code differs there from that of
+/// x86-64 Linux. Each file has its package's name before it. `further` has the cfgs that are set
+/// for each target.
+pub(super) fn files<'a>(
+    sources: &'a [Source],
+    targets: &[&str],
+    further: &[&str],
+) -> Result<BTreeSet<(&'a str, &'a Path)>> {
+    let host = Cfgs::of(HOST, further)?;
+    let mut found = BTreeSet::new();
+    for target in targets {
+        let there = Cfgs::of(target, further)?;
+        for source in sources {
+            let inside = &source.inside;
+            if there.compiles(source)?
+                && (!host.compiles(source)? || there.values(inside)? != host.values(inside)?)
+            {
+                found.insert((&*source.package, &*source.file));
             }
         }
     }
     Ok(found)
+}
+
+/// Reads the files of a library.
+struct Reader<'a> {
+    package: &'a str,
+    /// The package's folder.
+    folder: &'a Path,
+    found: Vec<Source>,
+}
+
+impl Reader<'_> {
+    /// Reads a file, and those of the modules in it. `below` is the folder of those modules.
+    fn read(&mut self, file: &Path, below: &Path, when: &[Meta]) -> Result<()> {
+        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let parsed = syn::parse_file(&text).with_context(|| file.display().to_string())?;
+        let when = [when, &cfgs(&parsed.attrs)?].concat();
+        self.read_modules(&parsed.items, file, below, &when)?;
+        let inside = predicates(&text).into_iter().map(|predicate| {
+            let meta = syn::parse_str(&predicate);
+            meta.with_context(|| format!("{}: {predicate}", file.display()))
+        });
+        self.found.push(Source {
+            package: self.package.to_owned(),
+            file: file.strip_prefix(self.folder)?.to_owned(),
+            when,
+            inside: inside.collect::<Result<_>>()?,
+        });
+        Ok(())
+    }
+
+    fn read_modules(
+        &mut self,
+        items: &[Item],
+        file: &Path,
+        below: &Path,
+        when: &[Meta],
+    ) -> Result<()> {
+        for item in items {
+            match item {
+                Item::Mod(module) => {
+                    let mut when = [when, &cfgs(&module.attrs)?].concat();
+                    let below = below.join(module.ident.to_string());
+                    if let Some((_, items)) = &module.content {
+                        self.read_modules(items, file, &below, &when)?;
+                        continue;
+                    }
+                    for (predicate, path) in paths(&module.attrs)? {
+                        let named = file.with_file_name(path);
+                        let beside = named.parent().context("a folder")?;
+                        let chosen = [&*when, std::slice::from_ref(&predicate)].concat();
+                        self.read(&named, beside, &chosen)?;
+                        when.push(parse_quote!(not(#predicate)));
+                    }
+                    // Neither file need exist if every build has one of the paths above.
+                    let usual = [below.with_extension("rs"), below.join("mod.rs")];
+                    if let Some(usual) = usual.iter().find(|usual| usual.exists()) {
+                        self.read(usual, &below, &when)?;
+                    }
+                }
+                // A branch of `cfg_if!`. Its predicate is not read, so its modules count as
+                // compiled wherever the macro is.
+                Item::Macro(call) => {
+                    for tree in call.mac.tokens.clone() {
+                        if let TokenTree::Group(branch) = tree
+                            && let Ok(branch) = syn::parse2::<syn::File>(branch.stream())
+                        {
+                            self.read_modules(&branch.items, file, below, when)?;
+                        }
+                    }
+                }
+                _ => (),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the predicates of the attributes `cfg`.
+fn cfgs(attributes: &[Attribute]) -> Result<Vec<Meta>> {
+    let cfgs = attributes.iter().filter(|one| one.path().is_ident("cfg"));
+    cfgs.map(|cfg| Ok(cfg.parse_args()?)).collect()
+}
+
+/// Returns the paths that attributes give a module, each with the predicate of its `cfg_attr`.
+fn paths(attributes: &[Attribute]) -> Result<Vec<(Meta, String)>> {
+    let mut found = Vec::new();
+    for attribute in attributes {
+        let mut parts = vec![parse_quote!(all()), attribute.meta.clone()];
+        if attribute.path().is_ident("cfg_attr") {
+            let list = Punctuated::<Meta, Token![,]>::parse_terminated;
+            parts = attribute.parse_args_with(list)?.into_iter().collect();
+        }
+        for part in &parts[1..] {
+            if let Meta::NameValue(pair) = part
+                && pair.path.is_ident("path")
+            {
+                let path = text(&pair.value).context("a path is a text")?;
+                found.push((parts[0].clone(), path));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the text of a literal.
+fn text(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Str(text) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Returns the predicates of the `cfg`s in a source file. Lines of comments have none. A predicate
@@ -125,6 +269,7 @@ fn first(list: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use walkdir::WalkDir;
 
     /// Fails if code that only another platform has lacks a comment that clippy demands here.
     #[test]
@@ -162,8 +307,58 @@ mod tests {
     }
 
     #[test]
+    fn file_is_compiled_where_its_mod_item_and_those_above_say() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        for (file, text) in [
+            (
+                "lib.rs",
+                "#[cfg(windows)] mod other;\n\
+                 #[cfg_attr(not(target_os = \"linux\"), path = \"sys/none.rs\")] mod sys;\n\
+                 cfg_if::cfg_if! { if #[cfg(unix)] { mod branch; } }\n\
+                 mod inline { mod inner; }",
+            ),
+            ("other.rs", "mod below;"),
+            ("other/below.rs", ""),
+            ("sys.rs", "#[cfg(unix)] struct Sys;"),
+            ("sys/none.rs", "#[cfg(windows)] mod further;"),
+            ("sys/further.rs", ""),
+            ("branch/mod.rs", "#[cfg(windows)] struct Branch;"),
+            ("inline/inner.rs", "#[cfg(feature = \"std\")] struct Inner;"),
+        ] {
+            let file = folder.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let mut reader = Reader {
+            package: "p",
+            folder,
+            found: Vec::new(),
+        };
+        reader.read(&folder.join("lib.rs"), folder, &[]).unwrap();
+        let found = |target| {
+            let files = files(&reader.found, &[target], &[]).unwrap().into_iter();
+            files.map(|(_, file)| file.display().to_string())
+        };
+        let on_windows: Vec<_> = found("x86_64-pc-windows-gnu").collect();
+        assert_eq!(
+            on_windows,
+            [
+                "branch/mod.rs",
+                "lib.rs",
+                "other/below.rs",
+                "other.rs",
+                "sys/further.rs",
+                "sys/none.rs"
+            ]
+        );
+        let on_freebsd: Vec<_> = found("x86_64-unknown-freebsd").collect();
+        assert_eq!(on_freebsd, ["lib.rs", "sys/none.rs"]);
+    }
+
+    #[test]
     fn cfgs_of_a_target_are_those_of_its_system() {
-        let windows = Cfgs::of("x86_64-pc-windows-gnu").unwrap();
+        let windows = Cfgs::of("x86_64-pc-windows-gnu", &[]).unwrap();
         let holds = |text| windows.holds(&syn::parse_str(text).unwrap()).unwrap();
         assert!(holds(
             "all(windows, target_pointer_width = \"64\", feature = \"x\")"

@@ -1,6 +1,6 @@
 //! The page `docs/platforms.md`, and the results that it shows.
 use super::{
-    cfgs,
+    cfgs::{self, Source},
     examples::EXAMPLES,
     list::{Build, PLATFORMS, Platform},
 };
@@ -17,15 +17,24 @@ use std::{
 const PAGE: &str = "docs/platforms.md";
 const RESULTS: &str = "docs/verification/platforms.json";
 
+/// The crate of simulations. Their code needs the cfg `selvedge_sim`, which the command does not
+/// set.
+const SIMULATOR: &str = "selvedge-sim";
+
 const BEGIN: &str = "\
 # Platforms
 
 `cargo xtask platforms --page` writes this page from
-[the kept results](verification/platforms.json). The command builds each published crate with all
-features for each platform, and runs its tests where this machine or an emulator can. A number is
-that of the tests that passed; none failed. *Checked* means that the crate compiles there, and that
-no test of it was run there. A dash means that the crate was not built, for the reason below the
-table. A question mark means that there is no result.
+[the kept results](verification/platforms.json). The command builds each published crate for each
+platform, and runs its tests where this machine or an emulator can. All features are on; without an
+operating system, those that need no `std`. A number is that of the tests that passed; none failed.
+*Checked* means that the crate compiles there, and that no test of it was run there. *Host* means
+that the crate has procedural macros: its code runs in the compiler, so it is built for this machine
+alone. A dash means that the crate was not built, for the reason below the table. A question mark
+means that there is no result.
+
+The results are those of the commit that each platform names. The lists of files, and of tests left
+out, are those of the tree in which this page was written.
 
 On x86-64 Linux with the newest Rust all tests run before each push (`cargo xtask test`).
 
@@ -39,6 +48,8 @@ pub(super) enum Cell {
     Passed(usize),
     /// The crate compiles.
     Checked,
+    /// The crate has procedural macros, which are built for this machine, and not for the platform.
+    Host,
     /// The crate was not built, for this reason.
     Absent(String),
     /// The crate does not compile, or a test failed. The text says where the output is.
@@ -55,6 +66,7 @@ impl Cell {
         match self {
             Self::Passed(count) => count.to_string(),
             Self::Checked => "checked".into(),
+            Self::Host => "host".into(),
             Self::Absent(_) => "–".into(),
             Self::Failed(_) => "FAILED".into(),
         }
@@ -66,6 +78,7 @@ impl fmt::Display for Cell {
         match self {
             Self::Passed(count) => write!(f, "{count} tests passed"),
             Self::Checked => f.write_str("checked"),
+            Self::Host => f.write_str("built for this machine"),
             Self::Absent(why) => write!(f, "not built: {why}"),
             Self::Failed(log) => write!(f, "FAILED, see {log}"),
         }
@@ -140,6 +153,7 @@ pub(super) fn table(rows: &Rows, platforms: &[&str], crates: &[&Package]) -> Str
 
 fn page(rows: &Rows, crates: &[&Package]) -> Result<String> {
     let names: Vec<_> = PLATFORMS.iter().map(|platform| platform.name).collect();
+    let sources = cfgs::sources(crates)?;
     let mut text = BEGIN.to_owned() + &table(rows, &names, crates) + "\n";
     for platform in PLATFORMS {
         let (name, what) = (platform.name, platform.what);
@@ -149,28 +163,16 @@ fn page(rows: &Rows, crates: &[&Package]) -> Result<String> {
         };
         let _ = writeln!(text, "## {name}\n\n{what}. At `{}`.", row.commit);
         let mut lists = Vec::new();
-        lists.push(("Tests that ran".to_owned(), row.tests.clone()));
+        let tests = row.tests.iter().map(|test| match &**test {
+            "all" => "all but those of the docs".to_owned(),
+            _ => test.clone(),
+        });
+        lists.push(("Tests that ran".to_owned(), tests.collect()));
         for (why, names) in platform.skipped {
             let names = names.iter().map(|name| format!("`{name}`"));
             lists.push((format!("Tests left out, as each {why}"), names.collect()));
         }
-        let (mut ran, mut unrun, mut unbuilt) = (Vec::new(), Vec::new(), Vec::new());
-        for (package, files) in cfgs::files(crates, platform.targets)? {
-            for file in files {
-                let path = format!("`{package}/{file}`");
-                match row.cells.get(package) {
-                    // The command sets no cfg for simulations.
-                    _ if package == "selvedge-sim" => unbuilt.push(path),
-                    Some(Cell::Passed(_)) if !platform.unrun.contains(&&*path) => ran.push(path),
-                    Some(Cell::Passed(_) | Cell::Checked) => unrun.push(path),
-                    _ => (),
-                }
-            }
-        }
-        let differs = "Files whose code differs from that of x86-64 Linux";
-        lists.push((format!("{differs}, in crates whose tests ran"), ran));
-        lists.push((format!("{differs}, checked, not run"), unrun));
-        lists.push((format!("{differs}, for simulations, not built"), unbuilt));
+        lists.extend(files(platform, row, &sources)?);
         let mut absent: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (name, cell) in &row.cells {
             if let Cell::Absent(why) = cell {
@@ -186,6 +188,36 @@ fn page(rows: &Rows, crates: &[&Package]) -> Result<String> {
     }
     text.truncate(text.trim_end().len());
     Ok(text + "\n")
+}
+
+/// Returns the lists of the files whose code the platform changes, each with its title.
+fn files(platform: &Platform, row: &Row, sources: &[Source]) -> Result<Vec<(String, Vec<String>)>> {
+    let std = match platform.build {
+        Build::NoStd => &[][..],
+        _ => &["feature=\"std\""],
+    };
+    let (mut ran, mut unrun, mut unbuilt) = (Vec::new(), Vec::new(), Vec::new());
+    for (package, file) in cfgs::files(sources, platform.targets, std)? {
+        let path = format!("`{package}/{}`", file.display());
+        match row.cells.get(package) {
+            _ if package == SIMULATOR => (),
+            Some(Cell::Passed(_)) => ran.push(path),
+            Some(Cell::Checked) => unrun.push(path),
+            _ => (),
+        }
+    }
+    let with_cfg = [std, &["selvedge_sim"]].concat();
+    for (package, file) in cfgs::files(sources, platform.targets, &with_cfg)? {
+        if package == SIMULATOR {
+            unbuilt.push(format!("`{package}/{}`", file.display()));
+        }
+    }
+    let differs = "Files whose code differs from that of x86-64 Linux";
+    Ok(vec![
+        (format!("{differs}, in crates whose tests ran"), ran),
+        (format!("{differs}, checked, not run"), unrun),
+        (format!("{differs}, for simulations, not built"), unbuilt),
+    ])
 }
 
 #[cfg(test)]
