@@ -88,7 +88,7 @@ const STEPS: &[Step] = &[
     ),
     (
         "platforms",
-        "the published crates for Windows and 32-bit x86, where rustup has installed their std",
+        "the runtime for Windows, and the executor for 32-bit x86, by Debian's compilers",
         platforms::quick::check,
     ),
     ("test", "unit, integration and doc tests", test),
@@ -134,6 +134,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let named = |list: &[String]| list.iter().any(|name| name == step);
         (options.only.is_empty() || named(&options.only)) && !named(&options.skip)
     });
+    let chosen: Vec<_> = chosen.collect();
+    if !options.list && chosen.iter().any(|(name, ..)| *name == "platforms") {
+        // The download takes no processor from the steps before.
+        drop(thread::spawn(platforms::quick::fetch));
+    }
     let all = Instant::now();
     for (name, what, run) in chosen {
         say!("== {name}: {what}");

@@ -53,7 +53,7 @@ pub(super) enum Build {
 }
 
 /// A platform that is only checked needs no more than the compiler.
-const CHECKED: Platform = Platform {
+pub(super) const CHECKED: Platform = Platform {
     name: "",
     what: "",
     targets: &[],

@@ -70,6 +70,9 @@ enum Step<'a> {
 /// This machine.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
+/// The features of std without that which has the most code.
+const NO_BACKTRACE: &str = "-Zbuild-std-features=panic-unwind";
+
 const TEST: [&str; 4] = ["test", "--no-run", "--no-fail-fast", "--all-features"];
 
 /// The crates whose tests run examples of the crate.
@@ -382,6 +385,19 @@ impl<'a> Machine<'a> {
             cells.fail("cargo", &log);
         }
         Ok(programs)
+    }
+
+    /// Returns a command that checks a crate, and those on which it depends.
+    pub(super) fn check(&self, package: &str) -> Command {
+        let mut check = self.cargo();
+        check.args(["check", "--quiet", "--lib", "--all-features", "--locked"]);
+        check.args(["--package", package]);
+        if self.builds_std() {
+            check.args(["-Zbuild-std=std,panic_unwind", NO_BACKTRACE]);
+        }
+        let targets = self.platform.targets.iter();
+        check.args(targets.flat_map(|target| ["--target", target]));
+        check
     }
 
     /// Runs the programs, as many at a time as there are processors.
