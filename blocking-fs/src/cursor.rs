@@ -729,6 +729,26 @@ fn write_queued(mut file: &fs::File, shared: &Shared) {
     }
 }
 
+/// Returns whether a file has a position. On Windows a seek of a pipe may succeed, and do nothing.
+fn has_position(file: &fs::File) -> bool {
+    #[cfg(windows)]
+    {
+        use std::os::windows::io::AsRawHandle;
+        use windows_sys::Win32::Storage::FileSystem::{
+            FILE_TYPE_CHAR, FILE_TYPE_PIPE, GetFileType,
+        };
+
+        // SAFETY: the file has its handle open.
+        let kind = unsafe { GetFileType(file.as_raw_handle()) };
+        !matches!(kind, FILE_TYPE_CHAR | FILE_TYPE_PIPE)
+    }
+    #[cfg(not(windows))]
+    {
+        let _ = file; // The system refuses to seek.
+        true
+    }
+}
+
 fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
     let ahead = shared.lock().ahead.len() as i64;
     let real = match to {
@@ -736,6 +756,7 @@ fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
         place => Some(place),
     };
     let result = match real {
+        Some(_) if !has_position(file) => Err(ErrorKind::NotSeekable.into()),
         Some(real) => file.seek(real),
         None => Err(ErrorKind::InvalidInput.into()),
     };
@@ -755,9 +776,7 @@ fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
     if ahead == 0 {
         return Ok(());
     }
-    // On Windows a seek of a pipe may succeed, and do nothing. Metadata are of files on disks
-    // alone.
-    if cfg!(windows) && file.metadata().is_err() {
+    if !has_position(file) {
         return Ok(());
     }
     match file.seek(SeekFrom::Current(-ahead)) {

@@ -50,8 +50,8 @@
 //! A child made by `fork` shares the kernel's poller with its parent. The child must neither use
 //! nor drop the sockets of the parent's runtime: it should call `exec`, or end by `_exit`, or leave
 //! those sockets alone and make a driver of its own. All descriptors are close-on-exec. On macOS
-//! and Windows a new descriptor becomes so by a second call: a child that another thread starts
-//! between the two calls inherits it.
+//! a new descriptor, and on Windows an accepted socket, becomes so by a second call: a child that
+//! another thread starts between the two calls inherits it.
 //!
 //! # Buffers
 //! The methods that poll a receive, `poll_recv`, `poll_recv_from`, `poll_peek` and
@@ -126,12 +126,13 @@ fn socket(domain: socket2::Domain, kind: socket2::Type) -> std::io::Result<socke
 /// Keeps a peer's urgent byte in the stream, on Windows. A byte outside of the stream makes the
 /// system report the stream as readable for ever, as no read takes that byte. The sockets that a
 /// listener accepts inherit the option.
-fn keep_urgent<'a, S>(socket: &'a S)
+fn keep_urgent<'a, S>(socket: &'a S) -> std::io::Result<()>
 where
     socket2::SockRef<'a>: From<&'a S>,
 {
-    if cfg!(windows) {
-        let _ = socket2::SockRef::from(socket).set_out_of_band_inline(true);
+    match cfg!(windows) {
+        true => socket2::SockRef::from(socket).set_out_of_band_inline(true),
+        false => Ok(()),
     }
 }
 

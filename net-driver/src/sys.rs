@@ -99,7 +99,8 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// Arms the source that is registered under this token, for events of the states that `wanted`
     /// returns: readable, writable, both, or none (rule 5). Does nothing if no source has the
     /// token, because its registration has ended, or if the system is not one-shot. Windows mostly
-    /// tells an error to the next wait, which cannot name the source.
+    /// tells an error to the next wait, which cannot name the source: no event of that source comes
+    /// any more.
     fn arm(&self, _token: u64, _wanted: impl FnOnce() -> Ready) -> io::Result<()> {
         Ok(())
     }

@@ -101,8 +101,8 @@ impl Stack {
     /// ended, wait for a CPU, or block the signal, or the system does not let it go on. One stack
     /// is captured at a time: a second caller waits for the first one, for at most `limit`.
     ///
-    /// The stack ends early in a library without tables for the unwinder, such as a C library that
-    /// Debian builds of musl.
+    /// The stack ends early in a library without tables for the unwinder, such as Debian's build of
+    /// musl.
     ///
     /// The first capture installs the handler for the whole process, and the handler stays. For a
     /// signal that another sender has sent, it calls the handler that was installed before.

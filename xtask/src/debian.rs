@@ -3,7 +3,8 @@
 use crate::workspace::{is_installed, succeeds};
 use anyhow::{Context, Result, ensure};
 use std::{
-    fs,
+    error::Error,
+    fmt, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -70,6 +71,18 @@ pub const NEWEST_RUST: Packages = Packages {
     ],
 };
 
+/// The error without Debian's packages: there is no apt, or no site that it reaches.
+#[derive(Debug)]
+pub struct Unreachable(&'static str);
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Error for Unreachable {}
+
 /// Downloads and unpacks the packages, unless an earlier call has done so.
 pub fn unpack(packages: &Packages, work: &Path) -> Result<()> {
     let folder = work.join(packages.folder);
@@ -86,12 +99,18 @@ pub fn unpack(packages: &Packages, work: &Path) -> Result<()> {
     if fs::read_to_string(&names_file).is_ok_and(|unpacked| unpacked == wanted) {
         return Ok(());
     }
-    download_and_unpack(&names, &folder, work).with_context(|| {
+    // Another process may do the same: each has its own folder until it has all.
+    let own = folder.with_extension(std::process::id().to_string());
+    download_and_unpack(&names, &own, work).with_context(|| {
         format!(
             "these packages of Debian {RELEASE} are needed, but cannot be downloaded here: {}",
             names.join(" ")
         )
     })?;
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::rename(&own, &folder)?;
     correct_links(&folder)?;
     fs::write(&names_file, wanted).with_context(|| names_file.display().to_string())
 }
@@ -99,9 +118,10 @@ pub fn unpack(packages: &Packages, work: &Path) -> Result<()> {
 /// Downloads the packages, and unpacks them into the folder, which is emptied before. apt keeps its
 /// state in a folder of `work`.
 fn download_and_unpack(names: &[String], folder: &Path, work: &Path) -> Result<()> {
+    let missing = "apt-get is not installed: the command needs Debian, or a system made from it";
     ensure!(
         is_installed(&mut Command::new("apt-get")),
-        "apt-get is not installed: the command needs Debian, or a system made from it"
+        Unreachable(missing)
     );
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -132,6 +152,8 @@ fn download_and_unpack(names: &[String], folder: &Path, work: &Path) -> Result<(
         for (option, value) in [
             ("Acquire::Languages", "none".into()),
             ("Acquire::Retries", "1".into()),
+            // The seconds without a byte after which a download ends.
+            ("Acquire::http::Timeout", "30".into()),
             ("APT::Architecture", "amd64".into()),
             ("APT::Architectures", architectures.clone()),
             ("APT::Sandbox::User", "root".into()),
@@ -153,7 +175,8 @@ fn download_and_unpack(names: &[String], folder: &Path, work: &Path) -> Result<(
     // The lists of an earlier call serve as long as the site has the packages that they name.
     let downloaded = apt(&["download"]).args(names).output()?.status.success();
     if !downloaded {
-        ensure!(succeeds(&mut apt(&["update"]))?, "apt-get update failed");
+        let updated = succeeds(&mut apt(&["update"]))?;
+        ensure!(updated, Unreachable("apt-get update failed"));
         let downloaded = succeeds(apt(&["download"]).args(names))?;
         ensure!(downloaded, "apt-get download failed");
     }

@@ -134,11 +134,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let named = |list: &[String]| list.iter().any(|name| name == step);
         (options.only.is_empty() || named(&options.only)) && !named(&options.skip)
     });
-    let chosen: Vec<_> = chosen.collect();
-    if !options.list && chosen.iter().any(|(name, ..)| *name == "platforms") {
-        // The download takes no processor from the steps before.
-        drop(thread::spawn(platforms::quick::fetch));
-    }
     let all = Instant::now();
     for (name, what, run) in chosen {
         say!("== {name}: {what}");

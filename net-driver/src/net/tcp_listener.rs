@@ -88,7 +88,8 @@ impl TcpListener {
         lookup::first_of(to, bind).await
     }
 
-    /// Takes over a listener of std, which becomes non-blocking.
+    /// Takes over a listener of std, which becomes non-blocking. On Windows its connections get the
+    /// option `SO_OOBINLINE`.
     ///
     /// # Errors
     /// If the kernel refuses the listener, or the driver has shut down.
@@ -98,7 +99,7 @@ impl TcpListener {
     #[track_caller]
     pub fn from_std(listener: net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        super::keep_urgent(&listener);
+        super::keep_urgent(&listener)?;
         Self::new(listener, Removal::Deregister)
     }
 

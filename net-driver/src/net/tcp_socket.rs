@@ -52,16 +52,18 @@ impl TcpSocket {
 
     fn new(domain: Domain) -> io::Result<Self> {
         let socket = super::socket(domain, Type::STREAM)?;
-        super::keep_urgent(&socket);
+        super::keep_urgent(&socket)?;
         Ok(Self {
             socket,
             removal: Removal::ByClose,
         })
     }
 
-    /// Takes over a socket of std. The socket may have begun to connect.
+    /// Takes over a socket of std. The socket may have begun to connect. On Windows it gets the
+    /// option `SO_OOBINLINE`.
     pub fn from_std_stream(stream: net::TcpStream) -> Self {
-        super::keep_urgent(&stream);
+        // An error is one of the connection, which reports it.
+        let _ = super::keep_urgent(&stream);
         Self {
             socket: stream.into(),
             // The caller may have a clone of the stream. Then the close of this descriptor would

@@ -105,7 +105,8 @@ impl TcpStream {
         lookup::first_of(to, connect).await
     }
 
-    /// Takes over a connection of std, which becomes non-blocking.
+    /// Takes over a connection of std, which becomes non-blocking. On Windows it gets the option
+    /// `SO_OOBINLINE`.
     ///
     /// # Errors
     /// If the kernel refuses the connection's descriptor, or the driver has shut down.
@@ -116,7 +117,7 @@ impl TcpStream {
     #[track_caller]
     pub fn from_std(stream: net::TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        super::keep_urgent(&stream);
+        super::keep_urgent(&stream)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
         let source = Source::new(stream, ready, Removal::Deregister)?;
         Ok(Self::accepted(source))
@@ -143,6 +144,9 @@ impl TcpStream {
             let is_early = |error: io::Error| error.kind() == io::ErrorKind::NotConnected;
             if !cfg!(windows) || !source.io().peer_addr().is_err_and(is_early) {
                 return Ok(Self::accepted(source));
+            }
+            if seen.is_closed_for(Interest::WRITABLE) {
+                return Err(io::ErrorKind::ConnectionReset.into());
             }
             let registration = source.registration();
             registration.clear_for_user(seen, Interest::WRITABLE)?;

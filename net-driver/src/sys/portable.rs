@@ -123,12 +123,6 @@ impl Sys for Portable {
         }
         let mut sources = self.lock_sources();
         let added = self.add(fd, interest);
-        let is_registered = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        if added.as_ref().is_err_and(|error| !is_registered(error)) {
-            // `polling` may keep an entry for a number that the kernel has refused. This call fails
-            // if there is no entry.
-            let _ = self.delete(fd);
-        }
         if let (Ok(()), Some(sources)) = (&added, &mut sources) {
             sources.insert(key(token), (token, fd));
             self.call_waiter();
@@ -178,7 +172,8 @@ impl Sys for Portable {
         if cfg!(windows) && armed.is_err() {
             // After a refusal `polling` takes each later arming of this registration for one that
             // the system has yet to answer. So the next one says that all is well, and no event
-            // comes. A new registration has no such past.
+            // comes. A new registration has no such past. If it is refused, too, the next arming
+            // finds none, and gets here again.
             let _ = self.delete(*fd);
             armed = self.add(*fd, event);
         }
@@ -281,7 +276,8 @@ impl Portable {
         }
     }
 
-    /// Adds a number, which is not that of an invalid handle.
+    /// Adds a number, which is not that of an invalid handle. A caller that arms a source holds the
+    /// lock of `sources`, which have the source: so its owner has not closed it yet.
     fn add(&self, fd: Fd, interest: Event) -> io::Result<()> {
         // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
         // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
@@ -292,7 +288,14 @@ impl Portable {
         // (rule 2 of `sys.rs`). So memory is safe whichever number this is.
         // Windows has no `AsyncFd`. A socket that is closed while `polling` has armed it would
         // block the thread that waits, in `polling`.
-        unsafe { self.poller.add_with_mode(fd, interest, MODE) }
+        let added = unsafe { self.poller.add_with_mode(fd, interest, MODE) };
+        let is_registered = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+        if added.as_ref().is_err_and(|error| !is_registered(error)) {
+            // `polling` may keep an entry for a number that the kernel has refused. This call fails
+            // if there is no entry.
+            let _ = self.delete(fd);
+        }
+        added
     }
 
     fn modify(&self, fd: Fd, interest: Event) -> io::Result<()> {
@@ -367,3 +370,27 @@ fn to_ready(event: &Event) -> Ready {
 
 #[cfg(all(test, unix))]
 mod tests;
+
+#[cfg(all(test, windows))]
+mod windows_tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    /// An arming fails once the registration has ended behind the poller's back.
+    #[test]
+    fn source_whose_arming_is_refused_is_registered_anew() {
+        let sys = Portable::open().unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let fd = crate::sys::handle::number(&socket);
+        sys.register(fd, 7).unwrap();
+        sys.delete(fd).unwrap();
+        sys.arm(7, || Ready::WRITABLE).unwrap();
+        let mut seen = None;
+        while seen.is_none() {
+            sys.wait(None, 1, |token, ready| seen = Some((token, ready)))
+                .unwrap();
+        }
+        assert!(seen.is_some_and(|(token, ready)| token == 7 && ready.is_writable()));
+        sys.deregister(fd, 7).unwrap();
+    }
+}

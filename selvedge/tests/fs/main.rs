@@ -20,6 +20,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+#[cfg(windows)]
+mod pipes;
 #[cfg(unix)]
 mod waits;
 

@@ -39,9 +39,9 @@
 //!    reserved afterwards.
 //! 7. A thread that raises `reserved` past `limit` has raised `limit` or does so next. Otherwise
 //!    grants alone could move `reserved` so far ahead that `between` wraps and finds room. In 32
-//!    bits 2^29 messages suffice. There a sender that is stopped between a load of the limit and
-//!    its exchange, or its store of a limit, for 2^29 messages, some ten seconds of other senders'
-//!    work, may wrap it all the same: the channel then takes more than its capacity.
+//!    bits 2^29 messages suffice, and one case is left: a sender has loaded the limit, and is then
+//!    stopped while other senders send that many, which takes them some ten seconds. The channel
+//!    may then take more than its capacity.
 use super::error::TrySendError;
 use crate::waiters::{Batch, Locked, Waiter, Waiters, drop_waker, wake_batch};
 use crate::waiting::Waiting;

@@ -351,8 +351,11 @@ fn event_that_ends_a_window_waits_for_no_lock() {
         (0..100).for_each(|_| event());
         assert!(recorder.is_on());
     }
-    event();
-    assert!(!recorder.is_on() && recorder.is_started());
+    // On a busy machine the first window may have lasted so long that another one follows.
+    while recorder.is_on() {
+        event();
+    }
+    assert!(recorder.is_started());
     {
         let _others = recorder.others.lock();
         thread::sleep(Duration::from_millis(1));
