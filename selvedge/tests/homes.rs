@@ -300,6 +300,8 @@ fn poll_that_lost_its_worker_returns_home() {
     on_sharded(|runtime, workers| {
         let tasks = on_each_worker(runtime, workers, |home| {
             vec![spawn(async move {
+                // The end of the first poll makes the worker its home. A sleep may end before.
+                yield_now().await;
                 sleep(Duration::from_millis(1)).await;
                 let (sender, receiver) = mpsc::channel();
                 // Only the thread that takes the worker over runs this task.

@@ -39,7 +39,8 @@ impl Builder {
     /// While a poll of the home takes long, its other tasks wait, as no other worker runs them. A
     /// poll that [blocks in place](crate::block_in_place()) gives the worker away: another thread
     /// then runs the home's tasks, and the worker is their home as before. The task that blocks is
-    /// back on that worker after its next wait.
+    /// back on that worker after its next wait. A task that blocks in its first poll has no home
+    /// yet: after its next wait it goes to any worker, which becomes its home.
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().workers(2).sharded(true).build()?;
