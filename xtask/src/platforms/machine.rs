@@ -275,20 +275,21 @@ impl<'a> Machine<'a> {
         Some(why)
     }
 
-    /// Builds the examples of a crate, which its tests run: some as a user builds them, and some
-    /// with all features.
+    /// Builds the examples of a crate, which its tests run.
     fn build_examples(&self, package: &str, target: Option<&str>) -> Result<()> {
         let log = self.log(&format!("{package}-examples"));
         let file = File::create(&log)?;
-        for features in [&[][..], &["--all-features"]] {
-            let mut build = self.cargo();
-            build.args(["build", "--locked", "--examples", "--package", package]);
-            build.args(features);
-            build.args(target.into_iter().flat_map(|target| ["--target", target]));
-            build.stdout(file.try_clone()?).stderr(file.try_clone()?);
-            if !build.status()?.success() {
-                bail!("the examples do not build, see {}", log.display());
-            }
+        let mut build = self.cargo();
+        build.args(["build", "--locked", "--examples", "--all-features"]);
+        build.args(["--package", package]);
+        build.args(target.into_iter().flat_map(|target| ["--target", target]));
+        if !build
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .status()?
+            .success()
+        {
+            bail!("the examples do not build, see {}", log.display());
         }
         Ok(fs::remove_file(&log)?)
     }
