@@ -401,7 +401,7 @@ impl<'a> Machine<'a> {
         check
     }
 
-    /// Runs the programs, as many at a time as there are processors.
+    /// Runs the programs, one more at a time than there are processors: many of them wait.
     fn test(&self, programs: &[Program], cells: &mut Cells) -> Result<()> {
         let next = Mutex::new(programs.iter());
         let cells = Mutex::new(cells);
@@ -429,7 +429,7 @@ impl<'a> Machine<'a> {
                 }
             }
         };
-        let threads = thread::available_parallelism()?.get();
+        let threads = thread::available_parallelism()?.get() + 1;
         thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run_rest)).collect();
             let mut ends = threads.into_iter().map(|thread| thread.join());
