@@ -221,8 +221,13 @@ fn copy_by_call(from: u64, to: &mut [u64; WORDS]) -> Result<usize, c_int> {
     // SAFETY: `local` is valid to write. The kernel checks `remote`.
     let bytes =
         unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
+    if let Ok(bytes) = usize::try_from(bytes) {
+        return Ok(bytes / 8);
+    }
+    // SAFETY: this call has no premise.
+    let errno = unsafe { libc::__errno_location() };
     // SAFETY: `errno` is this thread's own.
-    usize::try_from(bytes).map_or_else(|_| Err(unsafe { *libc::__errno_location() }), |n| Ok(n / 8))
+    Err(unsafe { *errno })
 }
 
 /// As `copy_memory`, by the file of this process's memory. It also has what the process may not
