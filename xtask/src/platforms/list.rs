@@ -536,7 +536,7 @@ pub(super) const PLATFORMS: &[Platform] = &[
             ("selvedge", &["--test=faults"]),
         ],
         skipped: &[(
-            "captures a thread inside a function of this musl, which has no table for the unwinder",
+            "captures a thread in musl's functions, which have no table to unwind by",
             &[
                 "captures_in_a_storm_of_allocations_name_the_function",
                 "read_interrupted_by_a_capture_begins_again",
