@@ -25,7 +25,8 @@ const MOST: &[(&str, usize)] = &[
     ("worker-idle", 4), // With libc, for the processor time of the process.
     ("worker-queue", 5),
     ("blocking-threads", 3),
-    ("blocking-fs", 9), // With libc, to tell file systems apart and to splice.
+    // With libc, to tell file systems apart and to splice, and windows-sys, to tell pipes apart.
+    ("blocking-fs", 11),
     ("timer-wheel", 1),
     ("sched-group", 1),
 ];
