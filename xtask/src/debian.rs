@@ -71,7 +71,8 @@ pub const NEWEST_RUST: Packages = Packages {
     ],
 };
 
-/// The error without Debian's packages: there is no apt, or no site that it reaches.
+/// The error without Debian's packages: there is no apt, or no site that it reaches and that has
+/// them.
 #[derive(Debug)]
 pub struct Unreachable(&'static str);
 
@@ -178,7 +179,7 @@ fn download_and_unpack(names: &[String], folder: &Path, work: &Path) -> Result<(
         let updated = succeeds(&mut apt(&["update"]))?;
         ensure!(updated, Unreachable("apt-get update failed"));
         let downloaded = succeeds(apt(&["download"]).args(names))?;
-        ensure!(downloaded, "apt-get download failed");
+        ensure!(downloaded, Unreachable("apt-get download failed"));
     }
     for archive in fs::read_dir(&archives)? {
         let archive = archive?.path();
