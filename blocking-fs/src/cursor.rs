@@ -773,10 +773,7 @@ fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
 /// ahead.
 fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
     let ahead = shared.lock().ahead.len() as i64;
-    if ahead == 0 {
-        return Ok(());
-    }
-    if !has_position(file) {
+    if ahead == 0 || !has_position(file) {
         return Ok(());
     }
     match file.seek(SeekFrom::Current(-ahead)) {

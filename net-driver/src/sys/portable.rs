@@ -278,16 +278,16 @@ impl Portable {
 
     /// Adds a number, which is not that of an invalid handle. A caller that arms a source holds the
     /// lock of `sources`, which have the source: so its owner has not closed it yet.
+    ///
+    /// Windows has no `AsyncFd`, whose descriptor its owner may close by safe code. There a socket
+    /// that is closed while `polling` has armed it would block the thread that waits, in `polling`.
     fn add(&self, fd: Fd, interest: Event) -> io::Result<()> {
-        // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
-        // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
-        // false.
-        // On Unix the owner of an `AsyncFd`'s descriptor may close it earlier, by safe code.
-        // `polling` keeps the number alone there, and only passes it to the kernel. A closed number
-        // is an error of the kernel, and the events of another owner's descriptor are spurious ones
-        // (rule 2 of `sys.rs`). So memory is safe whichever number this is.
-        // Windows has no `AsyncFd`. A socket that is closed while `polling` has armed it would
-        // block the thread that waits, in `polling`.
+        // SAFETY: the rule of this call is that a source is deregistered before it is closed. The
+        // drop of a registration keeps that rule for a socket, as `CLOSE_DEREGISTERS` is false. On
+        // Unix an `AsyncFd`'s owner may break it. `polling` keeps the number alone there, and only
+        // passes it to the kernel. A closed number is an error of the kernel, and the events of
+        // another owner's descriptor are spurious ones (rule 2 of `sys.rs`). So memory is safe
+        // whichever number this is.
         let added = unsafe { self.poller.add_with_mode(fd, interest, MODE) };
         let is_registered = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
         if added.as_ref().is_err_and(|error| !is_registered(error)) {

@@ -541,7 +541,7 @@ impl<'a> Machine<'a> {
             let variable = target.replace('-', "_").to_uppercase();
             let mut flags = (self.platform.flags)(&self.work);
             if !self.builds_std() {
-                // It links the many programs in a quarter of the time that GNU's linker takes.
+                // There are many programs to link, and GNU's linker takes longer for each.
                 let folder = self.compiler.folder.join("lib/llvm-19/bin");
                 let folder = folder.display();
                 flags += &format!(" -Clink-arg=-fuse-ld=lld -Clink-arg=-B{folder}");
