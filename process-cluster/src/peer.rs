@@ -5,6 +5,8 @@
 //! |---|---|---|
 //! | `order` of a peer | all that comes from the peer, and its losses | frames are taken in their
 //! order; decoders of the user run |
+//! | `membership` | which peer a node is reached by | a node is noted as reached or as lost, and that
+//! is reported; wakers of the user run |
 //! | `Directory`'s | names and groups | the frames of the feed are queued |
 //! | `state` of a peer | its session and its queue | nothing else |
 //!
@@ -72,6 +74,9 @@ pub(crate) struct Peers {
     /// The number of the first session with a new peer: no session of this node has had it or a
     /// larger one. A peer may come again under an id that was forgotten.
     next_session: Mutex<u32>,
+    /// Held from the look at `nodes` until the change is reported. Two peers may be one node, and
+    /// each of them has an `order` of its own.
+    membership: Mutex<()>,
     /// The peers that are up, by the number of their node.
     nodes: RwLock<BTreeMap<u32, Arc<Peer>>>,
     /// The wakers of processes that wait for a node.
@@ -105,6 +110,7 @@ impl Peers {
             begun: Instant::now(),
             peers: Mutex::default(),
             next_session: Mutex::new(1),
+            membership: Mutex::default(),
             nodes: RwLock::default(),
             arrivals: Mutex::default(),
             changes: Mutex::default(),
@@ -305,8 +311,9 @@ impl Peers {
                 let state = lock(&peer.state);
                 state.session.is_up().then(|| state.session.header(BYE))
             };
-            // Without `order`: whoever drops the cluster in a decoder holds that. So a frame may
-            // still be taken, but no exit that nobody awaits.
+            // Without `order` and `membership`: whoever drops the cluster in a decoder or in a
+            // waker holds one of them. So a frame may still be taken, but no exit that nobody
+            // awaits.
             peer.end(self, NodeLoss::Here);
             let mut state = lock(&peer.state);
             state.queue.extend(goodbye);
@@ -677,6 +684,7 @@ impl Peer {
     }
 
     fn rose(&self, peers: &Peers) {
+        let _one_change = lock(&peers.membership);
         let this = peers.peer(&self.id);
         let (Some(this), Some(other)) = (this, lock(&self.state).session.other().cloned()) else {
             return;
@@ -688,13 +696,19 @@ impl Peer {
             if peers.identities.own() < other.incarnation {
                 return self.stay_down();
             }
-            up.end(peers, NodeLoss::Restarted);
+            let why = NodeLoss::Restarted;
+            lock(&up.state).session.end(why, &mut Vec::new());
+            up.part(peers, why);
         }
         let Some(number) = peers.identities.meet(other.incarnation) else {
             return self.stay_down();
         };
         {
             let mut state = lock(&self.state);
+            // The cluster may end meanwhile.
+            if !state.session.is_up() {
+                return;
+            }
             state.number = Some(number);
             let codecs = &peers.settings.codecs;
             let theirs = |name: &str| {
@@ -715,6 +729,9 @@ impl Peer {
         }
         self.wake_senders();
         peers.wake_arrivals();
+        if !lock(&self.state).session.is_up() {
+            return peers.handle.node_down(number);
+        }
         peers.report(NodeChange::Up {
             node: number,
             name: other.hello.name,
@@ -728,6 +745,13 @@ impl Peer {
     }
 
     fn fell(&self, peers: &Peers, why: NodeLoss) {
+        // Not at the end of the cluster: see `Peers::end`.
+        let _one_change = (why != NodeLoss::Here).then(|| lock(&peers.membership));
+        self.part(peers, why);
+    }
+
+    /// Notes that the session has ended. The caller has `membership`, or the cluster ends.
+    fn part(&self, peers: &Peers, why: NodeLoss) {
         let (number, pending) = {
             let mut state = lock(&self.state);
             // The frames before a goodbye are still sent.

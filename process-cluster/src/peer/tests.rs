@@ -76,6 +76,21 @@ fn builder() -> Builder {
         .allow(|_, _| false)
 }
 
+/// Makes a hello with this header, which answers another one.
+fn hello(header: Header, heard: (Incarnation, u32)) -> Vec<u8> {
+    let hello = Hello {
+        name: "hostile".to_owned(),
+        heard: Some(heard),
+        window: 1_000,
+        limit: 1 << 20,
+        codecs: vec!["bytes".to_owned(), "ask".to_owned()],
+    };
+    let mut frame = Vec::new();
+    header.write(&mut frame);
+    hello.write(&mut frame);
+    frame
+}
+
 impl Victim {
     fn new() -> Self {
         let scheduler = Scheduler::builder().workers(1).build();
@@ -145,17 +160,8 @@ impl Victim {
             }
         };
         self.own = theirs.incarnation;
-        let hello = Hello {
-            name: "hostile".to_owned(),
-            heard: Some((theirs.incarnation, theirs.session)),
-            window: 1_000,
-            limit: 1 << 20,
-            codecs: vec!["bytes".to_owned(), "ask".to_owned()],
-        };
-        let mut frame = Vec::new();
-        header.write(&mut frame);
-        hello.write(&mut frame);
-        self.sink.frame(&id, &frame);
+        let heard = (theirs.incarnation, theirs.session);
+        self.sink.frame(&id, &hello(header, heard));
         let to = crate::frame::address(theirs.incarnation, theirs.session);
         Header { to, ..header }
     }
@@ -463,9 +469,8 @@ fn refused_link_of_a_third_node_is_not_answered() {
     drop(call);
 }
 
-/// Fails if a late frame makes a peer, or the thread of a peer that is gone stays.
-#[test]
-fn late_frames_start_no_peer() {
+/// Makes the peers of a node that has no thread and no end. Its engine sends nothing.
+fn peers(own: Incarnation) -> Arc<Peers> {
     let scheduler = Scheduler::builder().workers(1).build();
     let settings = Settings {
         name: "a".to_owned(),
@@ -483,8 +488,14 @@ fn late_frames_start_no_peer() {
         sink: Arc::default(),
         sent: Mutex::new(mpsc::channel().0),
     });
-    let identities = Arc::new(Identities::new(Incarnation(1), 0));
-    let peers = Peers::new(scheduler.handle(), settings, line, identities);
+    let identities = Arc::new(Identities::new(own, 0));
+    Peers::new(scheduler.handle(), settings, line, identities)
+}
+
+/// Fails if a late frame makes a peer, or the thread of a peer that is gone stays.
+#[test]
+fn late_frames_start_no_peer() {
+    let peers = peers(Incarnation(1));
     let mut late = Vec::new();
     let header = Header {
         incarnation: HOSTILE,
@@ -509,5 +520,50 @@ fn late_frames_start_no_peer() {
     while gone.iter().any(|peer| peer.strong_count() > 0) {
         assert!(begun.elapsed() < LONG, "a writer has not ended");
         thread::yield_now();
+    }
+}
+
+/// Fails if two peers that rise at the same time both make the node come.
+#[test]
+fn node_of_two_peers_comes_and_goes_once() {
+    const ROUNDS: u32 = 500;
+    for own in [Incarnation(1), Incarnation(9)] {
+        let peers = peers(own);
+        let ids = ["b1", "b2"].map(|id| PeerId(id.to_owned()));
+        let begin = std::sync::Barrier::new(2);
+        let round = |id: &PeerId, session| {
+            peers.up(id.clone());
+            let number = lock(&peers.peer(id).unwrap().state).session.number();
+            let header = Header {
+                incarnation: Incarnation(5),
+                session,
+                to: 0,
+                kind: HELLO,
+            };
+            let hello = hello(header, (own, number));
+            begin.wait();
+            peers.frame(id, &hello);
+            begin.wait();
+            assert_eq!((peers.nodes().len(), peers.handle.nodes().len()), (1, 1));
+            begin.wait();
+            peers.down(id);
+        };
+        for session in 1..=ROUNDS {
+            std::thread::scope(|scope| {
+                let round = &round;
+                ids.iter()
+                    .for_each(|id| drop(scope.spawn(move || round(id, session))));
+            });
+            assert_eq!((peers.nodes().len(), peers.handle.nodes().len()), (0, 0));
+        }
+        let changes = std::mem::take(&mut *lock(&peers.changes));
+        let ups = changes
+            .iter()
+            .map(|change| matches!(change, NodeChange::Up { .. }));
+        assert!(
+            ups.eq((0..changes.len()).map(|n| n % 2 == 0)),
+            "{changes:?}"
+        );
+        assert!(changes.len() >= 2 * ROUNDS as usize);
     }
 }
