@@ -294,11 +294,12 @@ impl Directory {
         });
     }
 
-    /// Takes a frame of another node's feed. Returns the loss of a name of this node.
+    /// Takes a frame of another node's feed. Returns the loss of a name of this node. `node` runs
+    /// under the lock: a node that it returns was not forgotten yet.
     pub(crate) fn take(
         &self,
         feed: &impl Feed,
-        node: Option<u32>,
+        node: impl Fn() -> Option<u32>,
         mut input: Decoder<'_>,
     ) -> Result<Option<NodeChange>, DecodeError> {
         let change = match input.u8()? {
@@ -311,14 +312,17 @@ impl Directory {
         let name = input.str()?;
         let pid = Pid::from_bits(input.u64()?.into()).ok_or(DecodeError::Invalid)?;
         input.end()?;
-        let Some(node) = node.filter(|_| name.len() <= MOST) else {
+        if name.len() > MOST {
             return Err(DecodeError::Invalid);
+        }
+        let mut inner = self.lock();
+        let Some(node) = node() else {
+            return Ok(None);
         };
         let (of, own) = (
             feed.identities().incarnation_of(node),
             feed.identities().own(),
         );
-        let mut inner = self.lock();
         inner.apply(change, name, of, pid.with_node(node));
         // Rule 1.
         let entries = inner.names.get(name).map_or(&[][..], Vec::as_slice);

@@ -1,14 +1,12 @@
 //! The peers of the engine: their sessions, the threads that send to them, and what comes from
 //! them.
 //!
-//! | lock | of | while it is held |
-//! |---|---|---|
-//! | `order` of a peer | all that comes from the peer, and its losses | frames are taken in their
-//! order; decoders of the user run |
-//! | `membership` | which peer a node is reached by | a node is noted as reached or as lost, and that
-//! is reported; wakers of the user run |
-//! | `Directory`'s | names and groups | the frames of the feed are queued |
-//! | `state` of a peer | its session and its queue | nothing else |
+//! 1. `order` of a peer: all that comes from the peer, and its losses. While it is held, frames are
+//!    taken in their order, and decoders of the user run.
+//! 2. `membership`: which peer reaches a node. While it is held, a node is noted as reached or as
+//!    lost, and that is reported.
+//! 3. `Directory`'s: names and groups. While it is held, the frames of the feed are queued.
+//! 4. `state` of a peer: its session and its queue. Nothing else is done while it is held.
 //!
 //! They are taken in this order. A relay's `deliver` takes `state` alone, and calls no engine. So a
 //! process may send whatever runs, and no engine blocks a process.
@@ -169,9 +167,8 @@ impl Peers {
         named.map_or(Poll::Pending, |node| Poll::Ready(node.number))
     }
 
-    fn wake_arrivals(&self) {
-        let wakers = std::mem::take(&mut *lock(&self.arrivals));
-        wakers.into_iter().for_each(wake);
+    fn arrivals(&self) -> Vec<Waker> {
+        std::mem::take(&mut *lock(&self.arrivals))
     }
 
     /// Returns how many calls of other nodes wait for their answers here.
@@ -297,7 +294,7 @@ impl Peers {
             *lock(&self.is_over) = true;
             peers.drain().map(|(_, peer)| peer).collect()
         };
-        self.wake_arrivals();
+        self.arrivals().into_iter().for_each(wake);
         drop(lock(&self.changes));
         self.news.notify_all();
         drop(lock(&self.ticks.0));
@@ -311,9 +308,8 @@ impl Peers {
                 let state = lock(&peer.state);
                 state.session.is_up().then(|| state.session.header(BYE))
             };
-            // Without `order` and `membership`: whoever drops the cluster in a decoder or in a
-            // waker holds one of them. So a frame may still be taken, but no exit that nobody
-            // awaits.
+            // Without `order`: whoever drops the cluster in a decoder holds that. So a frame may
+            // still be taken, but no exit that nobody awaits.
             peer.end(self, NodeLoss::Here);
             let mut state = lock(&peer.state);
             state.queue.extend(goodbye);
@@ -464,15 +460,32 @@ impl Peers {
         }
     }
 
+    /// Returns another peer of the engine that has a session with this incarnation.
+    fn other_peer(&self, peer: &Peer, other: Incarnation) -> Option<Arc<Peer>> {
+        let number = self.identities.find(other)?;
+        self.node(number).filter(|up| !ptr::eq(&**up, peer))
+    }
+
     /// Returns whether another peer of the engine has a session with this incarnation, and that one
     /// is to stay: that of the node with the older incarnation decides.
     fn has_better(&self, peer: &Peer, other: Incarnation) -> bool {
-        let up = self
-            .identities
-            .find(other)
-            .and_then(|number| self.node(number));
-        let has_another = up.is_some_and(|up| !ptr::eq(&*up, peer));
-        has_another && self.identities.own() < other
+        let up = self.other_peer(peer, other);
+        up.is_some_and(|up| lock(&up.state).session.is_up()) && self.identities.own() < other
+    }
+}
+
+/// What the gain or the loss of a node ends. Code of the user runs then, so no lock is held.
+#[must_use]
+#[derive(Default)]
+struct Ended {
+    wakers: Vec<Waker>,
+    pending: Vec<Pending>,
+}
+
+impl Ended {
+    fn tell(self) {
+        self.pending.into_iter().for_each(Pending::node_down);
+        self.wakers.into_iter().for_each(wake);
     }
 }
 
@@ -602,12 +615,12 @@ impl Peer {
     }
 
     fn say_hello(&self, peers: &Peers) {
-        let mut state = lock(&self.state);
-        if let Some(other) = state.session.heard_of() {
-            if peers.has_better(self, other.0) {
-                return;
-            }
+        // The lock is that of another peer below.
+        let heard = lock(&self.state).session.heard_of();
+        if heard.is_some_and(|heard| peers.has_better(self, heard.0)) {
+            return;
         }
+        let mut state = lock(&self.state);
         let mut frame = state.session.header(HELLO);
         peers.hello(state.session.heard_of()).write(&mut frame);
         // Only the last of several hellos matters.
@@ -684,32 +697,43 @@ impl Peer {
     }
 
     fn rose(&self, peers: &Peers) {
-        let _one_change = lock(&peers.membership);
+        let one_change = lock(&peers.membership);
+        let mut ended = Ended::default();
+        self.note_up(peers, &mut ended);
+        drop(one_change);
+        ended.tell();
+    }
+
+    fn fell(&self, peers: &Peers, why: NodeLoss) {
+        let one_change = lock(&peers.membership);
+        let mut ended = Ended::default();
+        self.note_down(peers, why, &mut ended);
+        drop(one_change);
+        ended.tell();
+    }
+
+    /// The caller has `membership`.
+    fn note_up(&self, peers: &Peers, ended: &mut Ended) {
         let this = peers.peer(&self.id);
         let (Some(this), Some(other)) = (this, lock(&self.state).session.other().cloned()) else {
             return;
         };
         // There may be two transports to one node.
-        let known = peers.identities.find(other.incarnation);
-        let up = known.and_then(|number| peers.node(number));
-        if let Some(up) = up.filter(|up| !Arc::ptr_eq(up, &this)) {
-            if peers.identities.own() < other.incarnation {
-                return self.stay_down();
-            }
+        if peers.has_better(self, other.incarnation) {
+            return self.stay_down();
+        }
+        if let Some(up) = peers.other_peer(self, other.incarnation) {
             let why = NodeLoss::Restarted;
             lock(&up.state).session.end(why, &mut Vec::new());
-            up.part(peers, why);
+            up.note_down(peers, why, ended);
         }
         let Some(number) = peers.identities.meet(other.incarnation) else {
             return self.stay_down();
         };
         {
             let mut state = lock(&self.state);
-            // The cluster may end meanwhile.
-            if !state.session.is_up() {
-                return;
-            }
             state.number = Some(number);
+            (state.leaves, state.has_noted) = (false, false);
             let codecs = &peers.settings.codecs;
             let theirs = |name: &str| {
                 let at = other.hello.codecs.iter().position(|other| other == name)?;
@@ -727,15 +751,12 @@ impl Peer {
         if *lock(&peers.is_leaving) {
             self.send_always(number, LEAVING, &[LEAVES]);
         }
-        self.wake_senders();
-        peers.wake_arrivals();
-        if !lock(&self.state).session.is_up() {
-            return peers.handle.node_down(number);
-        }
         peers.report(NodeChange::Up {
             node: number,
             name: other.hello.name,
         });
+        ended.wakers.extend(self.senders());
+        ended.wakers.extend(peers.arrivals());
     }
 
     /// Ends a session that has begun, before anybody knows of it.
@@ -744,28 +765,21 @@ impl Peer {
         state.session.end(NodeLoss::Restarted, &mut Vec::new());
     }
 
-    fn fell(&self, peers: &Peers, why: NodeLoss) {
-        // Not at the end of the cluster: see `Peers::end`.
-        let _one_change = (why != NodeLoss::Here).then(|| lock(&peers.membership));
-        self.part(peers, why);
-    }
-
-    /// Notes that the session has ended. The caller has `membership`, or the cluster ends.
-    fn part(&self, peers: &Peers, why: NodeLoss) {
-        let (number, pending) = {
+    /// The caller has `membership`. The session has ended.
+    fn note_down(&self, peers: &Peers, why: NodeLoss, ended: &mut Ended) {
+        let number = {
             let mut state = lock(&self.state);
             // The frames before a goodbye are still sent.
-            if why != NodeLoss::Here {
+            if why != NodeLoss::Here && !state.is_over {
                 state.queue.clear();
             }
             (state.leaves, state.has_noted) = (false, false);
-            (state.number.take(), std::mem::take(&mut state.pending))
+            let pending = std::mem::take(&mut state.pending);
+            ended
+                .pending
+                .extend(pending.into_values().flatten().flatten());
+            state.number.take()
         };
-        pending
-            .into_values()
-            .flatten()
-            .flatten()
-            .for_each(Pending::node_down);
         if let Some(number) = number {
             let mut nodes = peers.nodes.write().unwrap_or_else(PoisonError::into_inner);
             let is_own = nodes.get(&number).is_some_and(|up| ptr::eq(&**up, self));
@@ -781,12 +795,15 @@ impl Peer {
                 peers.report(NodeChange::Down { node: number, why });
             }
         }
-        self.wake_senders();
+        ended.wakers.extend(self.senders());
+    }
+
+    fn senders(&self) -> Vec<Waker> {
+        std::mem::take(&mut lock(&self.state).wakers)
     }
 
     fn wake_senders(&self) {
-        let wakers = std::mem::take(&mut lock(&self.state).wakers);
-        wakers.into_iter().for_each(wake);
+        self.senders().into_iter().for_each(wake);
     }
 
     /// Polls whether a message has room. A node that is down is ready: the send then fails.

@@ -77,6 +77,10 @@ impl Peer {
         if has_room {
             self.wake_senders();
         }
+        // A session that begins stays down, as another peer reaches the node.
+        if !changes.is_empty() && self.number().is_none() {
+            return taken.map(drop);
+        }
         let Taken::Frame {
             kind,
             sequence,
@@ -142,7 +146,7 @@ impl Peer {
                 }
             }
             NAME => {
-                let lost = peers.directory.take(peers, self.number(), input)?;
+                let lost = peers.directory.take(peers, || self.number(), input)?;
                 lost.into_iter().for_each(|lost| peers.report(lost));
             }
             PUBLISH => {

@@ -13,7 +13,11 @@ use crate::{
 };
 use process_scheduler::{Call, CallError, ExitReason, Inbox, Reply, Scheduler, Signal, Spawn};
 use proptest::{collection::vec, prelude::*, sample::Index};
-use std::sync::{OnceLock, mpsc};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+    mpsc,
+};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -523,47 +527,100 @@ fn late_frames_start_no_peer() {
     }
 }
 
+/// Two peers that are one node.
+fn twins() -> [PeerId; 2] {
+    ["b1", "b2"].map(|id| PeerId(id.to_owned()))
+}
+
+/// Makes a hello of the node of the twins, which answers the peer of this id.
+fn twin_hello(peers: &Peers, id: &PeerId, session: u32) -> Option<Vec<u8>> {
+    let number = lock(&peers.peer(id)?.state).session.number();
+    let header = Header {
+        incarnation: Incarnation(5),
+        session,
+        to: 0,
+        kind: HELLO,
+    };
+    Some(hello(header, (peers.identities.own(), number)))
+}
+
+/// Checks that the node came and went by turns, and is gone. Returns how often it came and went.
+#[track_caller]
+fn came_and_went(peers: &Peers) -> usize {
+    assert_eq!((peers.nodes().len(), peers.handle.nodes().len()), (0, 0));
+    let changes = std::mem::take(&mut *lock(&peers.changes));
+    let is_up = |change: &NodeChange| matches!(change, NodeChange::Up { .. });
+    let by_turns = changes
+        .iter()
+        .map(is_up)
+        .eq((0..changes.len()).map(|n| n % 2 == 0));
+    assert!(by_turns && changes.len() % 2 == 0, "{changes:?}");
+    changes.len()
+}
+
 /// Fails if two peers that rise at the same time both make the node come.
 #[test]
-fn node_of_two_peers_comes_and_goes_once() {
-    const ROUNDS: u32 = 500;
-    for own in [Incarnation(1), Incarnation(9)] {
-        let peers = peers(own);
-        let ids = ["b1", "b2"].map(|id| PeerId(id.to_owned()));
-        let begin = std::sync::Barrier::new(2);
-        let round = |id: &PeerId, session| {
-            peers.up(id.clone());
-            let number = lock(&peers.peer(id).unwrap().state).session.number();
-            let header = Header {
-                incarnation: Incarnation(5),
-                session,
-                to: 0,
-                kind: HELLO,
-            };
-            let hello = hello(header, (own, number));
-            begin.wait();
-            peers.frame(id, &hello);
-            begin.wait();
-            assert_eq!((peers.nodes().len(), peers.handle.nodes().len()), (1, 1));
-            begin.wait();
-            peers.down(id);
-        };
-        for session in 1..=ROUNDS {
+fn node_of_two_peers_comes_once() {
+    const ROUNDS: usize = 500;
+    // The node with the older incarnation keeps the first peer; the other one takes the second one.
+    for (own, changes) in [(1, 2), (9, 4)] {
+        let (peers, twins) = (peers(Incarnation(own)), twins());
+        for round in 1..=ROUNDS {
+            let ready = AtomicUsize::new(0);
             std::thread::scope(|scope| {
-                let round = &round;
-                ids.iter()
-                    .for_each(|id| drop(scope.spawn(move || round(id, session))));
+                for id in &twins {
+                    peers.up(id.clone());
+                    let hello = twin_hello(&peers, id, round as u32).unwrap();
+                    let (peers, ready) = (&*peers, &ready);
+                    scope.spawn(move || {
+                        ready.fetch_add(1, SeqCst);
+                        while ready.load(SeqCst) < 2 {
+                            std::thread::yield_now();
+                        }
+                        peers.frame(id, &hello);
+                    });
+                }
             });
-            assert_eq!((peers.nodes().len(), peers.handle.nodes().len()), (0, 0));
+            assert_eq!((peers.nodes().len(), peers.handle.nodes().len()), (1, 1));
+            twins.iter().for_each(|id| peers.down(id));
+            assert_eq!(came_and_went(&peers), changes);
         }
-        let changes = std::mem::take(&mut *lock(&peers.changes));
-        let ups = changes
-            .iter()
-            .map(|change| matches!(change, NodeChange::Up { .. }));
-        assert!(
-            ups.eq((0..changes.len()).map(|n| n % 2 == 0)),
-            "{changes:?}"
-        );
-        assert!(changes.len() >= 2 * ROUNDS as usize);
+    }
+}
+
+/// Fails if a peer's loss beside the rise of the node's other peer, or the end of the cluster,
+/// leaves a node that is gone, or tells the hook of a change that did not follow the last one.
+#[test]
+fn node_of_two_peers_goes_at_any_time() {
+    let twins = twins();
+    for own in [1, 9].repeat(50) {
+        let peers = peers(Incarnation(own));
+        std::thread::scope(|scope| {
+            let rise_and_fall = |id: &PeerId| {
+                for session in 1.. {
+                    peers.up(id.clone());
+                    let Some(hello) = twin_hello(&peers, id, session) else {
+                        return;
+                    };
+                    peers.frame(id, &hello);
+                    if session % 3 > 0 {
+                        peers.down(id);
+                    }
+                }
+            };
+            let threads = twins
+                .each_ref()
+                .map(|id| scope.spawn(move || rise_and_fall(id)));
+            let begun = Instant::now();
+            while lock(&peers.changes).len() < 100 {
+                assert!(begun.elapsed() < LONG);
+                std::thread::yield_now();
+            }
+            peers.end();
+            threads
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
+        });
+        assert!(came_and_went(&peers) >= 100);
     }
 }
