@@ -215,7 +215,7 @@ fn doc() -> Result<bool> {
 /// the default features, and then with all. The step `clippy` has checked all other examples. The
 /// doc tests run at the same time as the other tests, which rarely need more than one processor.
 fn test() -> Result<bool> {
-    let tests = "test --workspace --all-features --tests";
+    let tests = "test --workspace --all-features --tests --no-fail-fast";
     if !build_examples()? || !cargo_succeeds(&format!("{tests} --no-run"))? {
         return Ok(false);
     }
