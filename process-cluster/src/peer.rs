@@ -474,7 +474,8 @@ impl Peers {
     }
 }
 
-/// What the gain or the loss of a node ends. Code of the user runs then, so no lock is held.
+/// The waits and the calls that end when a node comes or goes. Code of the user runs as they end,
+/// so the caller holds no lock but `order`.
 #[must_use]
 #[derive(Default)]
 struct Ended {
@@ -483,7 +484,7 @@ struct Ended {
 }
 
 impl Ended {
-    fn tell(self) {
+    fn notify(self) {
         self.pending.into_iter().for_each(Pending::node_down);
         self.wakers.into_iter().for_each(wake);
     }
@@ -701,7 +702,7 @@ impl Peer {
         let mut ended = Ended::default();
         self.note_up(peers, &mut ended);
         drop(one_change);
-        ended.tell();
+        ended.notify();
     }
 
     fn fell(&self, peers: &Peers, why: NodeLoss) {
@@ -709,7 +710,7 @@ impl Peer {
         let mut ended = Ended::default();
         self.note_down(peers, why, &mut ended);
         drop(one_change);
-        ended.tell();
+        ended.notify();
     }
 
     /// The caller has `membership`.
