@@ -4,7 +4,7 @@
 //! 1. `order` of a peer: all that comes from the peer, and its losses. While it is held, frames are
 //!    taken in their order, and decoders of the user run.
 //! 2. `membership`: which peer reaches a node. While it is held, a node is noted as reached or as
-//!    lost, and that is reported.
+//!    lost, and that is reported. Of the user's code, only the wakers of a scheduler's drivers run.
 //! 3. `Directory`'s: names and groups. While it is held, the frames of the feed are queued.
 //! 4. `state` of a peer: its session and its queue. Nothing else is done while it is held.
 //!
@@ -27,7 +27,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError},
     task::{Poll, Waker},
     time::{Duration, Instant},
 };
@@ -35,6 +35,15 @@ use sync_shim::sim::thread;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks, unless another thread has the lock.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// Wakes. A panic of the waker is dropped.
@@ -312,7 +321,10 @@ impl Peers {
             // still be taken, but no exit that nobody awaits.
             peer.end(self, NodeLoss::Here);
             let mut state = lock(&peer.state);
-            state.queue.extend(goodbye);
+            // A peer that the engine has lost meanwhile has no writer.
+            if !state.is_over {
+                state.queue.extend(goodbye);
+            }
             state.is_over = true;
             drop(state);
             peer.has_frames.notify_all();
@@ -467,10 +479,13 @@ impl Peers {
     }
 
     /// Returns whether another peer of the engine has a session with this incarnation, and that one
-    /// is to stay: that of the node with the older incarnation decides.
+    /// is to stay: that of the node with the older incarnation decides. The caller holds no peer's
+    /// `state`.
     fn has_better(&self, peer: &Peer, other: Incarnation) -> bool {
-        let up = self.other_peer(peer, other);
-        up.is_some_and(|up| lock(&up.state).session.is_up()) && self.identities.own() < other
+        self.identities.own() < other
+            && self
+                .other_peer(peer, other)
+                .is_some_and(|up| lock(&up.state).session.is_up())
     }
 }
 
@@ -616,7 +631,6 @@ impl Peer {
     }
 
     fn say_hello(&self, peers: &Peers) {
-        // The lock is that of another peer below.
         let heard = lock(&self.state).session.heard_of();
         if heard.is_some_and(|heard| peers.has_better(self, heard.0)) {
             return;
@@ -662,7 +676,7 @@ impl Peer {
         };
         drop(abandoned);
         // While a frame of the peer is taken, the peer is not silent.
-        let Ok(_in_order) = self.order.try_lock() else {
+        let Some(_in_order) = try_lock(&self.order) else {
             return;
         };
         let mut changes = Vec::new();
@@ -724,6 +738,10 @@ impl Peer {
             return self.stay_down();
         }
         if let Some(up) = peers.other_peer(self, other.incarnation) {
+            // A frame that the other peer takes now must not relate processes after the loss.
+            let Some(_in_order) = try_lock(&up.order) else {
+                return self.stay_down();
+            };
             let why = NodeLoss::Restarted;
             lock(&up.state).session.end(why, &mut Vec::new());
             up.note_down(peers, why, ended);

@@ -59,7 +59,7 @@ impl Peer {
     ) -> Result<(), DecodeError> {
         let _in_order = lock(&self.order);
         let mut changes = Vec::new();
-        let (taken, has_room, session) = {
+        let (taken, has_room, session, is_noted) = {
             let mut state = lock(&self.state);
             if state.is_over {
                 return Ok(());
@@ -71,14 +71,14 @@ impl Peer {
                 self.queue(&mut state, alive);
             }
             let has_room = !state.wakers.is_empty() && state.session.has_room();
-            (taken, has_room, session)
+            (taken, has_room, session, state.number.is_some())
         };
         self.apply(peers, &changes);
         if has_room {
             self.wake_senders();
         }
-        // A session that begins stays down, as another peer reaches the node.
-        if !changes.is_empty() && self.number().is_none() {
+        // Another peer reaches the node, or the cluster ends.
+        if !is_noted && self.number().is_none() {
             return taken.map(drop);
         }
         let Taken::Frame {
