@@ -221,7 +221,13 @@ fn test() -> Result<bool> {
     }
     thread::scope(|scope| {
         let mut docs = cargo();
-        docs.args(["test", "--workspace", "--all-features", "--doc"]);
+        docs.args([
+            "test",
+            "--workspace",
+            "--all-features",
+            "--doc",
+            "--no-fail-fast",
+        ]);
         let docs = scope.spawn(move || docs.output());
         let passed = cargo_succeeds(tests)?;
         let docs = docs.join().expect("no panic").context("running cargo")?;

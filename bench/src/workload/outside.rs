@@ -70,8 +70,10 @@ impl Load {
             busy: self.busy,
             processor: placement.processors().map(|[_, client]| client),
         })?;
-        // At the first connection the runtime allocates what it needs only once.
-        client.connect(1)?;
+        // At the first connection the runtime allocates what it needs only once. A message to all
+        // connections needs one that gets it: the client could not wait for its end otherwise, and
+        // the server may send it to the connections that come next.
+        client.connect(1 + usize::from(self.service == Service::FanOut))?;
         client.run(Duration::ZERO)?;
         let before = resident();
         client.connect(self.connections)?;
