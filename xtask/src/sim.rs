@@ -1,15 +1,17 @@
 //! `cargo xtask sim`: explores the scenarios of `selvedge-sim`, on the shim's backend for
 //! simulations.
+mod explorer;
 mod hashes;
 mod programs;
 
 use anyhow::{Context, Result, ensure};
+use explorer::{chosen, parts, range};
 use project::{
     say,
     workspace::{self, cargo, succeeds},
 };
 use std::{
-    fs,
+    fs, iter,
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::Command,
@@ -73,23 +75,27 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let scenario = options.scenario.as_deref();
         return hashes::compare(&program, options.first, options.seeds, scenario);
     }
-    let mut explore = Command::new(program);
+    let mut explore = Command::new(&program);
     explore.arg("--save").arg(root.join(FOLDER));
-    explore.args(["--seeds", &options.seeds.to_string()]);
-    explore.args(["--first", &options.first.to_string()]);
-    if let Some(scenario) = &options.scenario {
-        explore.args(["--scenario", scenario]);
-    }
     if let Some(file) = &options.replay {
-        explore.arg("--replay").arg(file);
+        return succeeds(explore.arg("--replay").arg(file));
     }
     if options.list {
-        explore.arg("--list");
+        return succeeds(explore.arg("--list"));
     }
     if options.speed {
-        explore.arg("--speed");
+        return succeeds(explore.arg("--speed"));
     }
-    succeeds(&mut explore)
+    for scenario in chosen(&program, options.scenario.as_deref())? {
+        for (first, seeds) in parts(options.first, options.seeds) {
+            let mut explore = Command::new(&program);
+            explore.arg("--save").arg(root.join(FOLDER));
+            if !succeeds(explore.args(range(&scenario, first, seeds)))? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// The seeds of each scenario in the step.
@@ -242,12 +248,8 @@ fn copy_sources(root: &Path, to: &Path, edits: &[Edit]) -> Result<()> {
     Ok(())
 }
 
-/// Lists the scenarios in the order in which the explorer runs them.
-fn scenarios(program: &Path) -> Result<Vec<String>> {
-    let output = Command::new(program).arg("--list").output()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(text.lines().map(str::to_owned).collect())
-}
+/// The first seeds, with which all scenarios run before any has more.
+const FEW: u64 = 100;
 
 /// Explores the scenarios with a mistake: all with few seeds, and then with more. Returns the first
 /// scenario that fails, its seed, and the kind of the failure: `hang` if the simulator's watchdog
@@ -257,49 +259,51 @@ fn try_mutant(
     name: &str,
     options: &Options,
 ) -> Result<Option<(String, String, String)>> {
-    let mut seeds = options.seeds.min(100);
-    loop {
-        // Seconds of processor time, some times as many as the scenarios take.
-        let limit = format!("ulimit -t {}; exec \"$@\"", 60 + seeds / 10);
-        let mut explore = Command::new("sh");
-        explore.args(["-c", &limit, "sh"]).arg(program);
-        explore.args(["--quiet", "--stop"]);
-        explore.env("SELVEDGE_SIM_MUTANT", name);
-        explore.args(["--seeds", &seeds.to_string()]);
-        if let Some(scenario) = &options.scenario {
-            explore.args(["--scenario", scenario]);
+    let few = options.seeds.min(FEW);
+    let scenarios = chosen(program, options.scenario.as_deref())?;
+    for (first, seeds) in iter::once((0, few)).chain(parts(few, options.seeds - few)) {
+        for scenario in &scenarios {
+            if let Some((seed, kind)) = try_seeds(program, name, scenario, first, seeds)? {
+                return Ok(Some((scenario.clone(), seed, kind)));
+            }
         }
-        let output = explore.output().context("running the explorer")?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let failed = text.lines().find_map(|line| {
-            let (head, kind) = line.split_once(" fails: ")?;
-            let (_, seed) = head.rsplit_once("seed ")?;
-            let scenario = head.split_whitespace().next()?;
-            Some((scenario.to_owned(), seed.to_owned(), kind.to_owned()))
-        });
-        if failed.is_some() {
-            return Ok(failed);
-        }
-        if !output.status.success() {
-            // The explorer prints a line at the end of each scenario.
-            let scenario = match &options.scenario {
-                Some(scenario) => scenario.clone(),
-                None => scenarios(program)?
-                    .into_iter()
-                    .nth(text.lines().count())
-                    .context("the explorer has failed after the last scenario")?,
-            };
-            let hung = hung_seed(&String::from_utf8_lossy(&output.stderr));
-            let is_late = hung.is_some() || output.status.signal() == Some(SIGXCPU);
-            let kind = if is_late { "hang" } else { "crash" };
-            let seed = hung.unwrap_or_else(|| "?".to_owned());
-            return Ok(Some((scenario, seed, kind.to_owned())));
-        }
-        if seeds >= options.seeds {
-            return Ok(None);
-        }
-        seeds = options.seeds.min(10 * seeds);
     }
+    Ok(None)
+}
+
+/// Explores some seeds of a scenario with a mistake. Returns the first seed that fails, and the
+/// kind of the failure.
+fn try_seeds(
+    program: &Path,
+    name: &str,
+    scenario: &str,
+    first: u64,
+    seeds: u64,
+) -> Result<Option<(String, String)>> {
+    // Seconds of processor time, some times as many as a scenario takes.
+    let limit = format!("ulimit -t {}; exec \"$@\"", 60 + seeds / 10);
+    let mut explore = Command::new("sh");
+    explore.args(["-c", &limit, "sh"]).arg(program);
+    explore.args(["--quiet", "--stop"]);
+    explore.args(range(scenario, first, seeds));
+    explore.env("SELVEDGE_SIM_MUTANT", name);
+    let output = explore.output().context("running the explorer")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let failed = text.lines().find_map(|line| {
+        let (head, kind) = line.split_once(" fails: ")?;
+        let (_, seed) = head.rsplit_once("seed ")?;
+        Some((seed.to_owned(), kind.to_owned()))
+    });
+    if failed.is_some() || output.status.success() {
+        return Ok(failed);
+    }
+    let hung = hung_seed(&String::from_utf8_lossy(&output.stderr));
+    let is_late = hung.is_some() || output.status.signal() == Some(SIGXCPU);
+    let kind = if is_late { "hang" } else { "crash" };
+    Ok(Some((
+        hung.unwrap_or_else(|| "?".to_owned()),
+        kind.to_owned(),
+    )))
 }
 
 /// Returns the seed in the report of the simulator's watchdog.

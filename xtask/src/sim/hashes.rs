@@ -1,5 +1,6 @@
 //! `cargo xtask sim --hashes`: runs the same seeds in several surroundings, each time in new
 //! processes, and compares the hashes of all events.
+use super::explorer::{chosen, parts, range};
 use anyhow::{Context, Result, ensure};
 use project::say;
 use std::{collections::BTreeMap, path::Path, process::Command};
@@ -22,9 +23,6 @@ const SURROUNDINGS: &[(&str, &[&str])] = &[
 /// Moves the stack and the heap, as the environment lies there.
 const ENVIRONMENT: &str = "SELVEDGE_SIM_FILLS_THE_ENVIRONMENT=0123456789012345678901234567890123456\
     789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
-
-/// The seeds of one process: a crash of a simulated host leaks what its threads have.
-const SEEDS_OF_A_PROCESS: u64 = 1_000;
 
 /// A scenario that the explorer has run in one process.
 #[derive(Clone, PartialEq, Eq)]
@@ -93,8 +91,7 @@ fn find_seed(
     mut seeds: u64,
     scenario: &str,
 ) -> Result<u64> {
-    let hash =
-        |wrapper: &[&str], first, seeds| explore(program, wrapper, first, seeds, Some(scenario));
+    let hash = |wrapper: &[&str], first, seeds| explore(program, wrapper, first, seeds, scenario);
     while seeds > 1 {
         let half = seeds / 2;
         if hash(&[], first, half)? == hash(wrapper, first, half)? {
@@ -116,10 +113,10 @@ fn explore_all(
     scenario: Option<&str>,
 ) -> Result<Parts> {
     let mut all = Parts::new();
-    for from in (first..first + seeds).step_by(SEEDS_OF_A_PROCESS as usize) {
-        let count = SEEDS_OF_A_PROCESS.min(first + seeds - from);
-        for explored in explore(program, wrapper, from, count, scenario)? {
-            let parts = all.entry(explored.scenario.clone()).or_default();
+    for scenario in chosen(program, scenario)? {
+        for (from, count) in parts(first, seeds) {
+            let explored = explore(program, wrapper, from, count, &scenario)?;
+            let parts = all.entry(scenario.clone()).or_default();
             parts.push((from, explored));
         }
     }
@@ -131,8 +128,8 @@ fn explore(
     wrapper: &[&str],
     first: u64,
     seeds: u64,
-    scenario: Option<&str>,
-) -> Result<Vec<Explored>> {
+    scenario: &str,
+) -> Result<Explored> {
     let mut explore = match wrapper {
         [] => Command::new(program),
         [tool, arguments @ ..] => {
@@ -141,20 +138,12 @@ fn explore(
             command
         }
     };
-    explore.arg("--quiet");
-    explore.args(["--first", &first.to_string(), "--seeds", &seeds.to_string()]);
-    if let Some(scenario) = scenario {
-        explore.args(["--scenario", scenario]);
-    }
+    explore.arg("--quiet").args(range(scenario, first, seeds));
     let output = explore.output().context("running the explorer")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
-    let explored: Vec<_> = text.lines().filter_map(parse).collect();
-    ensure!(
-        !explored.is_empty(),
-        "the explorer prints no hash: {errors}"
-    );
-    Ok(explored)
+    let explored = text.lines().find_map(parse);
+    explored.with_context(|| format!("the explorer prints no hash: {errors}"))
 }
 
 /// Reads a line such as `ping 300 seeds, 3316 points, hash 0eca7fccbdb3af39: ok`.

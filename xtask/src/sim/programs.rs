@@ -1,4 +1,5 @@
 //! `cargo xtask sim --programs`: mistakes of programs, each behind a flag of its scenario.
+use super::explorer::parts;
 use anyhow::{Context, Result, ensure};
 use project::say;
 use std::{
@@ -6,9 +7,6 @@ use std::{
     path::Path,
     process::{Command, Output},
 };
-
-/// The seeds of one process: a crash of a simulated host leaks the stacks of its threads.
-const SEEDS_OF_A_PROCESS: u64 = 1_000;
 
 /// A mistake that the explorer can plant.
 struct Mistake {
@@ -36,9 +34,7 @@ fn mistakes(program: &Path) -> Result<Vec<Mistake>> {
 /// Runs a scenario with so many seeds. Returns the first one that fails, and the kind of the
 /// failure.
 fn first_failure(program: &Path, seeds: u64, chosen: [&str; 2]) -> Result<Option<(u64, String)>> {
-    let mut first = 0;
-    while first < seeds {
-        let count = SEEDS_OF_A_PROCESS.min(seeds - first);
+    for (first, count) in parts(0, seeds) {
         let (from, count_text) = (first.to_string(), count.to_string());
         let [option, name] = chosen;
         let fixed = ["--quiet", "--stop", option, name];
@@ -51,7 +47,6 @@ fn first_failure(program: &Path, seeds: u64, chosen: [&str; 2]) -> Result<Option
             return Ok(Some((seed, kind.to_owned())));
         }
         ensure!(output.status.success(), "the explorer has failed: {name}");
-        first += count;
     }
     Ok(None)
 }
