@@ -203,21 +203,21 @@ struct Server {
 
 impl Server {
     fn start(example: &str) -> Self {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args([
-            "build",
-            "--quiet",
-            "--package",
-            "selvedge",
-            "--example",
-            example,
-        ]);
-        // The flags of a sanitizer are for these tests, and not for the examples.
-        cargo.env_remove("RUSTFLAGS");
-        assert!(cargo.status().unwrap().success());
+        // Cargo builds the examples with the tests, and puts them into a folder beside that of the
+        // tests.
         let tests = env::current_exe().unwrap();
-        let folder = tests.ancestors().nth(2).unwrap();
-        let mut server = Command::new(folder.join("examples").join(example));
+        let program = tests
+            .ancestors()
+            .nth(2)
+            .unwrap()
+            .join("examples")
+            .join(example);
+        assert!(
+            program.exists(),
+            "{} is not built: run all tests of the package, or `cargo build --examples`",
+            program.display()
+        );
+        let mut server = Command::new(program);
         server.arg("127.0.0.1:0").stdout(Stdio::piped());
         let mut child = server.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
