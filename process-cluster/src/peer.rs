@@ -1,6 +1,8 @@
 //! The peers of the engine: their sessions, the threads that send to them, and what comes from
 //! them.
 //!
+//! The locks, in the order in which a thread takes them:
+//!
 //! 1. `order` of a peer: all that comes from the peer, and its losses. While it is held, frames are
 //!    taken in their order, and decoders of the user run.
 //! 2. `membership`: which peer reaches a node. While it is held, a node is noted as reached or as
@@ -8,8 +10,11 @@
 //! 3. `Directory`'s: names and groups. While it is held, the frames of the feed are queued.
 //! 4. `state` of a peer: its session and its queue. Nothing else is done while it is held.
 //!
-//! They are taken in this order. A relay's `deliver` takes `state` alone, and calls no engine. So a
-//! process may send whatever runs, and no engine blocks a process.
+//! One step goes against that order, and never waits: under `membership` a thread tries the `order`
+//! of the other peer of its node.
+//!
+//! A relay's `deliver` takes `state` alone, and calls no engine. So a process may send whatever
+//! runs, and no engine blocks a process.
 use crate::{
     change::{NodeChange, NodeLoss},
     counters::Counters,

@@ -75,22 +75,23 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let scenario = options.scenario.as_deref();
         return hashes::compare(&program, options.first, options.seeds, scenario);
     }
-    let mut explore = Command::new(&program);
-    explore.arg("--save").arg(root.join(FOLDER));
+    let explore = || {
+        let mut explore = Command::new(&program);
+        explore.arg("--save").arg(root.join(FOLDER));
+        explore
+    };
     if let Some(file) = &options.replay {
-        return succeeds(explore.arg("--replay").arg(file));
+        return succeeds(explore().arg("--replay").arg(file));
     }
     if options.list {
-        return succeeds(explore.arg("--list"));
+        return succeeds(explore().arg("--list"));
     }
     if options.speed {
-        return succeeds(explore.arg("--speed"));
+        return succeeds(explore().arg("--speed"));
     }
     for scenario in chosen(&program, options.scenario.as_deref())? {
         for (first, seeds) in parts(options.first, options.seeds) {
-            let mut explore = Command::new(&program);
-            explore.arg("--save").arg(root.join(FOLDER));
-            if !succeeds(explore.args(range(&scenario, first, seeds)))? {
+            if !succeeds(explore().args(range(&scenario, first, seeds)))? {
                 return Ok(false);
             }
         }

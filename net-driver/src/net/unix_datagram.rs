@@ -21,9 +21,9 @@ use sync_shim::sync::Mutex;
 /// Any number of tasks may send and receive at a time.
 ///
 /// A datagram waits in the queue of its receiver. While the queue of the connected socket is full,
-/// [`send`](Self::send) waits for an event. On the BSDs it may fail with `ENOBUFS` instead. No event
-/// reliably says that the queue of another socket has room, so [`send_to`](Self::send_to) tries
-/// again after pauses.
+/// [`send`](Self::send) waits for an event. On the BSDs it may fail with `ENOBUFS` instead. No
+/// event reliably says that the queue of another socket has room, so [`send_to`](Self::send_to)
+/// tries again after pauses.
 ///
 /// ```
 /// use net_driver::{Driver, net::UnixDatagram};
